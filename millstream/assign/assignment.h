@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which logical stream each node runs on, and which rule said so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "millstream/core/id.h"
+#include "millstream/core/result.h"
+#include "millstream/graph/graph.h"
+#include "millstream/target/target.h"
+
+namespace millstream {
+
+using StreamId = Id<struct StreamTag>;  ///< logical
+using RuleId = Id<struct RuleTag>;      ///< index into StreamAssignment::rules
+
+struct Placement {
+  StreamId stream;
+  RuleId decided_by;
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+struct StreamInfo {
+  std::string label;
+  std::optional<EngineId> engine;
+  std::int64_t priority = 0;
+  friend bool operator==(const StreamInfo&, const StreamInfo&) = default;
+};
+
+/// What one rule changed: the driver fills it by comparing before and after.
+struct RuleReport {
+  std::string rule;
+  std::uint32_t nodes_placed = 0;
+  std::uint32_t nodes_moved = 0;
+  double milliseconds = 0;
+};
+
+struct StreamAssignment {
+  IdVec<NodeId, std::optional<Placement>> placement;  ///< nullopt: the node emits no task
+  IdVec<StreamId, StreamInfo> streams;
+  std::vector<std::string> rules;    ///< names; Placement::decided_by indexes it
+  std::vector<std::string> reasons;  ///< one sentence a rule, by RuleId; for explain
+  std::uint32_t threads_per_op = 1;  ///< chosen together with the streams
+  std::vector<RuleReport> reports;
+  std::vector<Error> warnings;
+
+  StreamId new_stream(StreamInfo info = {}) { return streams.push_back(std::move(info)); }
+  std::optional<StreamId> stream_of(NodeId n) const {
+    return placement[n] ? std::optional<StreamId>(placement[n]->stream) : std::nullopt;
+  }
+};
+
+enum class Strategy : std::uint8_t { ge, automatic, single };
+
+struct AssignOptions {
+  std::optional<Strategy> strategy;  ///< nullopt: ge when the input carries engines, auto otherwise
+  std::uint32_t streams = 8;         ///< at most this many (auto)
+  /// auto: threads per operator x streams <= cores; nullopt lets auto choose the threads.
+  std::optional<std::uint32_t> threads_per_op;
+  bool single_stream = false;        ///< the option: with labels an error (E02)
+  bool force_streams = false;        ///< auto: use exactly `streams` where the graph allows it, even if predicted slower (measurements, stress)
+};
+
+/// One rule of the chain, a value. It returns the assignment with its decisions added.
+struct RuleInput {
+  const Graph& graph;
+  const Target& target;
+  const AssignOptions& options;
+  const IdVec<NodeId, EngineId>& engines;
+};
+struct StreamRule {
+  std::string name;
+  std::string reason;
+  std::function<Result<StreamAssignment>(const RuleInput&, StreamAssignment)> apply;
+};
+
+/// The chain a strategy runs, in order: the table that can be read (assign/pipeline.cpp).
+std::vector<StreamRule> rule_chain(Strategy strategy);
+
+/// Every node that needs a stream has one afterwards; stream ids dense from 0. Errors: E02, E03.
+Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target,
+                                        const AssignOptions& options);
+
+/// Everything wrong with an assignment (ids out of range, unplaced nodes, unused ids).
+std::vector<Error> verify(const Graph& graph, const StreamAssignment& on);
+
+}  // namespace millstream

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A back-end runs the tasks of a Schedule in an order that stream order and events allow.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "millstream/core/result.h"
+#include "millstream/schedule/schedule.h"
+#include "millstream/target/target.h"
+#include "millstream/trace/trace.h"
+
+namespace millstream {
+
+/// What a back-end calls for each launch. Called from worker threads, at most once at a time a stream;
+/// an error stops the run.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual Result<void> launch(NodeId node, PhysicalStreamId stream) = 0;
+};
+
+struct ExecuteOptions {
+  bool trace = false;
+  /// Seeded random delays before tasks and between a record's effects and its publication (stress).
+  std::optional<std::uint64_t> delay_seed;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// Runs every task; returns when all are done or one failed (then the first error by stream order,
+  /// after running launches finished). Never hangs on a schedule that `check` accepts, with any number of
+  /// workers >= 1; a schedule that deadlocks is reported (E38) with stream, last task and awaited event.
+  virtual Result<Trace> execute(const Graph& graph, const Schedule& schedule, Launcher& launcher,
+                                const ExecuteOptions& options) = 0;
+};
+
+/// A fixed pool of `workers` threads, made once; streams are queues, never threads. Each worker's OpenMP
+/// team has `threads_per_op` threads.
+std::unique_ptr<Backend> make_cpu_backend(std::uint32_t workers, std::uint32_t threads_per_op);
+
+/// Virtual time: node durations from `durations_us` (see tune or @cost), record/wait/hand-off costs from the
+/// target, at most target.cores launches at once. Calls the launcher too when `functional`.
+std::unique_ptr<Backend> make_sim_backend(const Target& target, IdVec<NodeId, double> durations_us,
+                                          bool functional);
+
+}  // namespace millstream

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each physical stream runs, in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "millstream/assign/assignment.h"
+#include "millstream/core/id.h"
+#include "millstream/core/result.h"
+#include "millstream/graph/graph.h"
+#include "millstream/sync/sync_plan.h"
+#include "millstream/target/target.h"
+
+namespace millstream {
+
+using PhysicalStreamId = Id<struct PhysicalStreamTag>;
+using EventId = Id<struct EventTag>;  ///< dense from 0; may be reused by pairs whose lifetimes do not overlap
+
+/// One entry of a stream. Record and Wait name an event; a wait consumes the record (wait and reset).
+/// Eight bytes; later kinds (activate, switch, label) join here.
+struct Task {
+  enum class Kind : std::uint8_t { launch, record, wait };
+  Kind kind = Kind::launch;
+  std::uint32_t index = 0;  ///< node or event
+
+  static Task launch(NodeId n) { return {Kind::launch, n.index}; }
+  static Task record(EventId e) { return {Kind::record, e.index}; }
+  static Task wait(EventId e) { return {Kind::wait, e.index}; }
+  NodeId node() const { return NodeId(index); }
+  EventId event() const { return EventId(index); }
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+struct PhysicalStream {
+  StreamId logical;
+  std::vector<Task> tasks;
+  friend bool operator==(const PhysicalStream&, const PhysicalStream&) = default;
+};
+
+struct Schedule {
+  IdVec<PhysicalStreamId, PhysicalStream> streams;
+  std::uint32_t logical_streams = 0;
+  std::uint32_t event_count = 0;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// A task by position.
+struct TaskRef {
+  PhysicalStreamId stream;
+  std::uint32_t index = 0;
+  friend auto operator<=>(const TaskRef&, const TaskRef&) = default;
+};
+
+enum class EventIds : std::uint8_t { minimal, sequential };
+
+struct LowerOptions {
+  EventIds event_ids = EventIds::minimal;
+};
+
+/// Waits stand directly before their node, records directly after. Event ids are coloured so that an id
+/// is used again only when the last wait of its old use happens before the new record (checked).
+/// Errors: stream_limit (E07) naming needed and allowed, events over the target's limit.
+Result<Schedule> lower(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan,
+                       const Target& target, const LowerOptions& options);
+
+/// Lanes, one a line: "stream 0: x !e0 b ?e1 out"; a split piece is "stream 3 of 0: ...".
+std::string print(const Graph& graph, const Schedule& schedule);
+/// Reads what print writes, for this graph; errors: syntax at line and column. `file` and `first_line`
+/// are for messages.
+Result<Schedule> parse_schedule(std::string_view text, const Graph& graph, const std::string& file,
+                                std::uint32_t first_line = 1);
+
+// ---- oracle (order.cpp): small, obviously right, quadratic; shares no code with reduce or check.
+
+/// Which tasks happen before which, by brute force over stream order and record -> wait. `contains(a, b)`
+/// for launches. Only for schedules that run to the end (see check).
+class HappensBefore {
+ public:
+  explicit HappensBefore(const Graph& graph, const Schedule& schedule);
+  bool before(NodeId a, NodeId b) const;
+
+ private:
+  std::vector<std::vector<bool>> reach_;  // by node, node
+};
+
+// ---- fast verifier (verify.cpp): own clocks, shares no code with the reducer.
+
+/// Two accesses that must be ordered.
+struct Requirement {
+  NodeId first;
+  NodeId second;
+  enum class Kind : std::uint8_t { data, control, buffer } kind = Kind::data;
+  ValueId value;  ///< the value read, or the buffer's new owner
+};
+
+struct Violation {
+  enum class Kind : std::uint8_t {
+    race,            ///< two accesses not ordered
+    deadlock,        ///< a wait that can never be satisfied, or a cycle
+    unmatched_wait,  ///< E05
+    event_reuse,     ///< E18: an id recorded again before its wait
+    missing_node,    ///< a node the schedule never launches
+    repeated_node,
+    limit,
+    memory,          ///< overlapping buffers that are alive together, or out of the arena
+  };
+  Kind kind = Kind::race;
+  std::string message;             ///< one sentence
+  std::optional<NodeId> first;
+  std::optional<NodeId> second;
+  std::vector<PhysicalStreamId> streams;
+  /// For a race: the smallest repair, "from -> to" as nodes: a wait before `missing_to` for `missing_from`.
+  std::optional<NodeId> missing_from;
+  std::optional<NodeId> missing_to;
+};
+
+struct CheckReport {
+  std::vector<Violation> violations;
+  /// Waits whose removal loses no required order: (event, node that waits).
+  struct Redundant {
+    EventId event;
+    TaskRef wait;
+  };
+  std::vector<Redundant> redundant;
+  bool ok() const { return violations.empty(); }
+};
+
+/// Verifies any schedule, ours or not, against the graph's dependencies and `extra` requirements (memory
+/// reuse). O(streams x tasks) time, clocks freed. Reports every violation, the smallest counter-example
+/// first (fewest nodes between the two accesses, then list order).
+CheckReport check(const Graph& graph, const Schedule& schedule, const Target* target,
+                  std::span<const Requirement> extra = {}, bool find_redundant = true);
+
+}  // namespace millstream

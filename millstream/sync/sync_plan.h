@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The required orders between logical streams: kept pairs, dropped pairs and the proof for each drop.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "millstream/assign/assignment.h"
+#include "millstream/core/id.h"
+#include "millstream/core/result.h"
+#include "millstream/graph/graph.h"
+
+namespace millstream {
+
+using PairId = Id<struct PairTag>;  ///< index into SyncPlan::kept
+
+enum class PairReason : std::uint8_t { data, control, reuse, split, user };
+std::string_view to_string(PairReason reason);
+
+/// `from` must have run before `to` starts; they are on different streams.
+struct SyncPair {
+  NodeId from;
+  NodeId to;
+  PairReason reason = PairReason::data;
+  friend bool operator==(const SyncPair&, const SyncPair&) = default;
+};
+
+/// A dropped pair and the kept pairs that imply it, in order: from <= (same stream) p0.from, p0.to <=
+/// p1.from, ..., pk.to <= to. Re-checkable in O(length) by code that does not share the reducer.
+struct DroppedPair {
+  SyncPair pair;
+  std::uint32_t path_begin = 0;  ///< into SyncPlan::path_pool
+  std::uint32_t path_length = 0;
+};
+
+enum class SyncMode : std::uint8_t { exact, none };  // none: keep every inserted pair (tests, comparisons)
+
+struct SyncOptions {
+  SyncMode mode = SyncMode::exact;
+};
+
+struct SyncPlan {
+  std::vector<SyncPair> kept;      ///< by `to` in execution order, then `from` in execution order
+  std::vector<DroppedPair> dropped;
+  std::vector<PairId> path_pool;
+  std::uint32_t inserted = 0;  ///< pairs before reduction, parallel edges once
+
+  std::span<const PairId> path(const DroppedPair& d) const {
+    return {path_pool.data() + d.path_begin, d.path_length};
+  }
+};
+
+/// Inserts one pair per cross-stream dependency and keeps exactly those of the transitive reduction of
+/// (dependencies u stream order): unique and minimum in the class "fixed assignment, fixed order on each
+/// stream, every dependency kept, no order added". Vector clocks, one column a logical stream, freed after
+/// their last reader: O(streams x (nodes + pairs)) time.
+Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const SyncOptions& options);
+
+/// Every certificate re-checked, every cross-stream dependency kept or dropped with a path; with `exact`
+/// no kept pair removable. Shares no code with plan_sync.
+std::vector<Error> verify(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
+
+}  // namespace millstream

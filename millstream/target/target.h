@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device description: engines, capacities, limits, costs. A value read from TOML; built-ins `cpu`, `npu`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "millstream/core/id.h"
+#include "millstream/core/result.h"
+#include "millstream/graph/graph.h"
+
+namespace millstream {
+
+using EngineId = Id<struct EngineTag>;
+
+struct Engine {
+  std::string name;
+  std::string scheduler = "TS_1";
+  bool independent = false;  ///< clusters of it go to streams of their own
+  bool attach = false;       ///< may follow a predecessor of another engine
+  bool skip = false;         ///< its nodes need no stream of their own
+  int preference = 0;        ///< lower is preferred when several engines take an operator
+  double units = 1;          ///< operators this engine runs at once (cores); sim and bounds
+  std::vector<std::string> op_types;  ///< "*" = every type
+};
+
+struct Limits {
+  std::uint32_t streams = 1024;
+  std::uint32_t tasks_per_stream = 1024;
+  std::uint32_t events = 65535;
+  std::uint32_t notifies = 1024;
+};
+
+/// Default costs; virtual microseconds.
+struct Costs {
+  double launch_us = 1;       ///< fixed cost of one kernel
+  double record_us = 0.1;     ///< stream time of a record task
+  double wait_us = 0.1;       ///< stream time of a satisfied wait task
+  double hand_off_us = 2;     ///< latency from a record to the start of a task that was waiting
+  double flops_per_us = 1e4;  ///< one unit (core)
+  double bytes_per_us = 1e4;  ///< one unit (core)
+  double total_bytes_per_us = 2e4;  ///< whole device: what concurrent operators share
+  double parallel_us = 2;     ///< extra fixed cost of running one operator on more than one unit
+  double parallel_share = 0.9;  ///< share of an operator's work that divides over units (Amdahl)
+};
+
+struct Target {
+  std::string name;
+  IdVec<EngineId, Engine> engines;
+  Limits limits;
+  Costs costs;
+  std::uint32_t cores = 1;  ///< units that operators share; the CLI sets it from the machine for `cpu`
+  bool engines_in_input = false;  ///< strategy default `ge`
+};
+
+/// "cpu", "npu", or a path to a TOML file. Errors: bad_target naming file, line and key; unknown name
+/// lists the built-ins.
+Result<Target> load_target(std::string_view name_or_path);
+Result<Target> parse_target(std::string_view toml, const std::string& file);
+std::string to_toml(const Target& target);
+
+/// The engine of each node: the annotation if set, else the preferred engine that takes the type.
+/// Errors: unsupported_operator listing every node no engine takes, with reasons.
+Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target& target);
+
+}  // namespace millstream
