@@ -1,0 +1,730 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recursive descent over the lexer. Grammar: docs/text-format.md.
+#include <charconv>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "millstream/graph/lexer.h"
+#include "millstream/graph/text.h"
+
+namespace millstream {
+namespace {
+
+constexpr std::size_t kMaxBodyDepth = 64;
+
+// Data of a constant or tensor attribute, still as text positions of the desc it belongs to.
+class GraphParser {
+ public:
+  GraphParser(std::string_view text, const std::string& file, std::uint32_t first_line)
+      : lex_(text, file, first_line) {}
+
+  Result<Graph> parse() {
+    MST_TRY_VOID(lex_.skip_newlines());
+    MST_TRY_VOID(lex_.expect("graph"));
+    MST_TRY(Section root, section("graph"));
+    while (lex_.at("body")) {
+      const Token keyword = lex_.peek();
+      MST_TRY_VOID(lex_.next());
+      MST_TRY(std::string name, lex_.expect_name("the body's name"));
+      MST_TRY(Section body, section(name));
+      if (bodies_.count(name) != 0) return lex_.error(keyword, fmt::format("body \"{}\" is given twice", name));
+      body.keyword = keyword;
+      bodies_.emplace(name, std::move(body));
+    }
+    if (!lex_.at_end() && !lex_.at("schedule")) {
+      return lex_.error(lex_.peek(), "expected \"body NAME\", \"schedule\" or the end of the text");
+    }
+    MST_TRY_VOID(attach(root, 0));
+    for (const auto& [name, body] : bodies_) {
+      if (!body.used) return lex_.error(body.keyword, fmt::format("body \"{}\" is not used by any node", name));
+    }
+    return std::move(root.graph);
+  }
+
+ private:
+  struct BodyRef {
+    NodeId node;
+    std::string attribute;
+    std::string name;
+    Token token;
+  };
+  struct PendingEdge {
+    Token from_token;
+    std::string from;
+    NodeId to;
+  };
+  struct Section {
+    Graph graph;
+    std::vector<BodyRef> body_refs;
+    Token keyword;
+    bool used = false;
+  };
+
+  // --- one section: header line, then statements until "body", "schedule" or the end.
+  Result<Section> section(const std::string& default_name) {
+    Section s{Graph(default_name), {}, {}, false};
+    // Names of the section, by interned id.
+    values_.clear();
+    nodes_.clear();
+    edges_.clear();
+    loop_edges_.clear();
+    order_.clear();
+    order_fixed_ = false;
+    has_order_ = false;
+    while (lex_.peek().kind != Token::Kind::newline && !lex_.at_end()) {
+      const Token token = lex_.peek();
+      MST_TRY(std::string word, lex_.expect_name("the graph's name or an option"));
+      if (token.kind == Token::Kind::word && lex_.at("=")) {
+        MST_TRY_VOID(lex_.next());
+        if (word == "opset") {
+          MST_TRY(const std::int64_t version, lex_.expect_integer("an operator set version"));
+          if (version < 1 || version > 1000) return lex_.error(token, "the operator set version lies outside 1..1000");
+          s.graph.set_opset(static_cast<int>(version));
+        } else if (word == "name") {
+          MST_TRY(std::string name, lex_.expect_name("a name"));
+          s.graph.set_name(std::move(name));
+        } else {
+          return lex_.error(token, fmt::format("unknown option \"{}\"; options are opset and name", word));
+        }
+      } else {
+        s.graph.set_name(std::move(word));
+      }
+    }
+    MST_TRY_VOID(lex_.skip_newlines());
+    const Token first = lex_.peek();
+    while (!lex_.at_end() && !lex_.at("body") && !lex_.at("schedule")) {
+      MST_TRY_VOID(statement(s));
+      MST_TRY_VOID(end_of_line());
+    }
+    MST_TRY_VOID(lex_.skip_newlines());  // surfaces a lexer error
+    MST_TRY_VOID(finish_section(s, first));
+    return s;
+  }
+
+  Result<void> finish_section(Section& s, const Token& first) {
+    for (const PendingEdge& e : edges_) {
+      MST_TRY(const NodeId from, node_named(s.graph, e.from, e.from_token));
+      s.graph.add_control_edge(from, e.to);
+    }
+    for (const auto& [from, to] : loop_edges_) {
+      MST_TRY(const NodeId a, node_named(s.graph, from.second, from.first));
+      MST_TRY(const NodeId b, node_named(s.graph, to.second, to.first));
+      s.graph.add_loop_back_edge(a, b);
+    }
+    if (has_order_) {
+      std::vector<NodeId> order;
+      for (const auto& [token, name] : order_) {
+        MST_TRY(const NodeId n, node_named(s.graph, name, token));
+        order.push_back(n);
+      }
+      std::vector<bool> seen(s.graph.node_count(), false);
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        if (seen[order[i].index]) {
+          return lex_.error(order_[i].first, fmt::format("the order lists \"{}\" twice", order_[i].second));
+        }
+        seen[order[i].index] = true;
+      }
+      if (order.size() != s.graph.node_count()) {
+        return lex_.error(order_token_, fmt::format("the order lists {} of {} nodes", order.size(), s.graph.node_count()));
+      }
+      s.graph.set_order(std::move(order), order_fixed_);
+    }
+    // Bodies attach later, so captures are not known yet; outputs that only a body reads must be declared.
+    if (s.body_refs.empty()) {
+      if (auto r = s.graph.finish(); !r.ok()) return located(std::move(r).error(), first);
+    }
+    return {};
+  }
+
+  // Bodies first, then the owner's finish sees what they capture.
+  Result<void> attach(Section& s, std::size_t depth) {
+    if (s.body_refs.empty()) return {};
+    for (const BodyRef& ref : s.body_refs) {
+      if (depth >= kMaxBodyDepth) return lex_.error(ref.token, fmt::format("bodies nest deeper than {}", kMaxBodyDepth));
+      auto it = bodies_.find(ref.name);
+      if (it == bodies_.end()) return lex_.error(ref.token, fmt::format("there is no body \"{}\"", ref.name));
+      if (it->second.used) return lex_.error(ref.token, fmt::format("body \"{}\" is used twice; give each use its own body", ref.name));
+      it->second.used = true;
+      MST_TRY_VOID(attach(it->second, depth + 1));
+      s.graph.add_body(ref.node, ref.attribute, std::move(it->second.graph));
+    }
+    if (auto r = s.graph.finish(); !r.ok()) return located(std::move(r).error(), s.body_refs.front().token);
+    return {};
+  }
+
+  Error located(Error error, const Token& token) const {
+    if (!error.where) error.where = lex_.error(token, "").where;
+    return error;
+  }
+
+  Result<void> end_of_line() {
+    if (lex_.peek().kind != Token::Kind::newline && !lex_.at_end()) {
+      return lex_.error(lex_.peek(), fmt::format("expected the end of the line, found \"{}\"", lex_.peek().text));
+    }
+    return lex_.skip_newlines();
+  }
+
+  // --- statements
+  Result<void> statement(Section& s) {
+    const Token token = lex_.peek();
+    if (token.kind == Token::Kind::word) {
+      const std::string_view word = token.text;
+      // A keyword followed by "=", "," is a value of that name.
+      if (word == "input" || word == "outer" || word == "const" || word == "output" || word == "loopback" ||
+          word == "order") {
+        Lexer ahead = lex_;
+        MST_TRY_VOID(ahead.next());
+        if (!ahead.at("=") && !ahead.at(",") && !ahead.at("(")) {
+          MST_TRY_VOID(lex_.next());
+          if (word == "input" || word == "outer") return declaration(s.graph, word == "input");
+          if (word == "const") return constant(s.graph);
+          if (word == "output") return output(s.graph);
+          if (word == "loopback") return loopback();
+          return order(token);
+        }
+      }
+    }
+    return node(s);
+  }
+
+  Result<void> declaration(Graph& graph, bool input) {
+    const Token token = lex_.peek();
+    MST_TRY(std::string name, lex_.expect_name("the value's name"));
+    TensorDesc desc;
+    if (lex_.at(":")) {
+      MST_TRY_VOID(lex_.next());
+      MST_TRY(desc, this->desc());
+    }
+    MST_TRY_VOID(fresh_value(graph, name, token));
+    define(graph, name, input ? graph.add_input(name, std::move(desc)) : graph.add_outer(name, std::move(desc)));
+    return {};
+  }
+
+  Result<void> constant(Graph& graph) {
+    const Token token = lex_.peek();
+    MST_TRY(std::string name, lex_.expect_name("the constant's name"));
+    MST_TRY_VOID(lex_.expect(":"));
+    MST_TRY(Tensor tensor, this->tensor());
+    MST_TRY_VOID(fresh_value(graph, name, token));
+    define(graph, name, graph.add_constant(name, std::move(tensor)));
+    return {};
+  }
+
+  Result<void> output(Graph& graph) {
+    while (true) {
+      const Token token = lex_.peek();
+      MST_TRY(std::string name, lex_.expect_name("an output's name"));
+      MST_TRY(const ValueId v, value_named(graph, name, token));
+      graph.add_output(v);
+      if (!lex_.at(",")) return {};
+      MST_TRY_VOID(lex_.next());
+    }
+  }
+
+  Result<void> loopback() {
+    const Token from = lex_.peek();
+    MST_TRY(std::string from_name, lex_.expect_name("a node"));
+    MST_TRY_VOID(lex_.expect("->"));
+    const Token to = lex_.peek();
+    MST_TRY(std::string to_name, lex_.expect_name("a node"));
+    loop_edges_.push_back({{from, std::move(from_name)}, {to, std::move(to_name)}});
+    return {};
+  }
+
+  Result<void> order(const Token& token) {
+    if (has_order_) return lex_.error(token, "the order is given twice");
+    has_order_ = true;
+    order_token_ = token;
+    if (lex_.at("fixed")) {
+      order_fixed_ = true;
+      MST_TRY_VOID(lex_.next());
+    }
+    while (lex_.peek().kind != Token::Kind::newline && !lex_.at_end()) {
+      const Token name_token = lex_.peek();
+      MST_TRY(std::string name, lex_.expect_name("a node"));
+      order_.push_back({name_token, std::move(name)});
+    }
+    return {};
+  }
+
+  // y, _ = Type(a, _, b) {k=v, ...} : desc, desc @note(...) ...
+  Result<void> node(Section& s) {
+    Graph& graph = s.graph;
+    const Token first = lex_.peek();
+    std::vector<std::pair<Token, std::string>> outputs;
+    std::string type;
+    MST_TRY(std::string word, name_or_blank("a node: OUTPUT = TYPE(INPUTS)"));
+    if (lex_.at("(")) {  // no outputs
+      type = std::move(word);
+    } else {
+      outputs.push_back({first, std::move(word)});
+      while (lex_.at(",")) {
+        MST_TRY_VOID(lex_.next());
+        const Token token = lex_.peek();
+        MST_TRY(std::string name, name_or_blank("an output"));
+        outputs.push_back({token, std::move(name)});
+      }
+      MST_TRY_VOID(lex_.expect("="));
+      MST_TRY(type, lex_.expect_name("the operator's type"));
+    }
+    MST_TRY_VOID(lex_.expect("("));
+    std::vector<InputRef> inputs;
+    while (!lex_.at(")")) {
+      if (!inputs.empty()) MST_TRY_VOID(lex_.expect(","));
+      const Token token = lex_.peek();
+      MST_TRY(std::string name, name_or_blank("an input"));
+      if (name.empty()) {
+        inputs.push_back(InputRef());
+      } else {
+        MST_TRY(const ValueId v, value_named(graph, name, token));
+        inputs.push_back(v);
+      }
+    }
+    MST_TRY_VOID(lex_.expect(")"));
+
+    Graph::NodeSpec spec;
+    std::vector<BodyRef> body_refs;
+    if (lex_.at("{")) MST_TRY_VOID(attributes(spec.attrs, body_refs));
+    std::vector<TensorDesc> descs;
+    const Token colon = lex_.peek();
+    if (lex_.at(":")) {
+      do {
+        MST_TRY_VOID(lex_.next());
+        MST_TRY(TensorDesc d, desc());
+        descs.push_back(std::move(d));
+      } while (lex_.at(","));
+      if (descs.size() != outputs.size()) {
+        return lex_.error(colon, fmt::format("{} types for {} outputs", descs.size(), outputs.size()));
+      }
+    }
+
+    std::string node_name = outputs.empty() ? std::string() : outputs[0].second;
+    Notes notes;
+    while (lex_.at("@")) {
+      MST_TRY_VOID(lex_.next());
+      MST_TRY_VOID(annotation(notes, node_name));
+    }
+    if (node_name.empty()) return lex_.error(first, "this node needs an output or @name(\"...\")");
+    if (outputs.size() > std::numeric_limits<std::uint16_t>::max()) return lex_.error(first, "too many outputs");
+
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].second.empty()) continue;
+      MST_TRY_VOID(fresh_value(graph, outputs[i].second, outputs[i].first));
+      for (std::size_t j = 0; j < i; ++j) {
+        if (outputs[j].second == outputs[i].second) return lex_.error(outputs[i].first, "this node has two outputs of one name");
+      }
+    }
+    std::vector<std::string_view> names;
+    for (const auto& [token, name] : outputs) names.push_back(name);
+    spec.type = type;
+    spec.name = node_name;
+    spec.inputs = inputs;
+    spec.outputs = names;
+    const StringId name_id = graph.intern(node_name);
+    if (name_id.index < nodes_.size() && nodes_[name_id.index]) {
+      return lex_.error(first, fmt::format("two nodes are named \"{}\"", node_name));
+    }
+    const NodeId n = graph.add_node(spec);
+    if (nodes_.size() <= name_id.index) nodes_.resize(name_id.index + 1);
+    nodes_[name_id.index] = n;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const ValueId v = graph.outputs(n)[i];
+      if (!outputs[i].second.empty()) define(graph, outputs[i].second, v);
+      if (!descs.empty()) graph.set_desc(v, std::move(descs[i]));
+    }
+    for (BodyRef& ref : body_refs) {
+      ref.node = n;
+      s.body_refs.push_back(std::move(ref));
+    }
+    apply(graph, n, notes);
+    return {};
+  }
+
+  struct Notes {
+    std::optional<std::string> label, user_label, parallel_group, engine;
+    std::optional<std::int64_t> priority;
+    std::optional<double> cost;
+    std::vector<std::pair<Token, std::string>> after;
+  };
+
+  Result<void> annotation(Notes& notes, std::string& node_name) {
+    const Token token = lex_.peek();
+    MST_TRY(const std::string key, lex_.expect_name("an annotation"));
+    MST_TRY_VOID(lex_.expect("("));
+    if (key == "after") {
+      while (true) {
+        const Token name_token = lex_.peek();
+        MST_TRY(std::string name, lex_.expect_name("a node"));
+        notes.after.push_back({name_token, std::move(name)});
+        if (!lex_.at(",")) break;
+        MST_TRY_VOID(lex_.next());
+      }
+    } else if (key == "cost") {
+      MST_TRY(const double cost, lex_.expect_number("the cost"));
+      if (!(cost >= 0) || cost > 1e15) return lex_.error(token, "a cost is a number of microseconds from 0 to 1e15");
+      notes.cost = cost;
+    } else if (key == "priority") {
+      MST_TRY(const std::int64_t priority, lex_.expect_integer("the priority"));
+      notes.priority = priority;
+    } else if (key == "label" || key == "user_label" || key == "parallel_group" || key == "engine" || key == "name") {
+      MST_TRY(std::string text, lex_.expect_name("a text"));
+      if (key == "label") notes.label = std::move(text);
+      else if (key == "user_label") notes.user_label = std::move(text);
+      else if (key == "parallel_group") notes.parallel_group = std::move(text);
+      else if (key == "engine") notes.engine = std::move(text);
+      else node_name = std::move(text);
+    } else {
+      return lex_.error(token, fmt::format("unknown annotation @{}; there are name, label, user_label, priority, "
+                                           "parallel_group, engine, cost and after", key));
+    }
+    MST_TRY_VOID(lex_.expect(")"));
+    return {};
+  }
+
+  void apply(Graph& graph, NodeId n, Notes& notes) {
+    Annotations& table = graph.annotations();
+    if (notes.label) table.label.set(n, graph.intern(*notes.label));
+    if (notes.user_label) table.user_label.set(n, graph.intern(*notes.user_label));
+    if (notes.parallel_group) table.parallel_group.set(n, graph.intern(*notes.parallel_group));
+    if (notes.engine) table.engine.set(n, graph.intern(*notes.engine));
+    if (notes.priority) table.priority.set(n, *notes.priority);
+    if (notes.cost) table.cost.set(n, *notes.cost);
+    for (auto& [token, name] : notes.after) edges_.push_back({token, std::move(name), n});
+  }
+
+  // --- attributes
+  Result<void> attributes(Attrs& attrs, std::vector<BodyRef>& bodies) {
+    MST_TRY_VOID(lex_.expect("{"));
+    MST_TRY_VOID(lex_.skip_newlines());
+    while (!lex_.at("}")) {
+      const Token token = lex_.peek();
+      MST_TRY(std::string key, lex_.expect_name("an attribute"));
+      MST_TRY_VOID(lex_.expect("="));
+      if (lex_.at("body")) {
+        MST_TRY_VOID(lex_.next());
+        MST_TRY_VOID(lex_.expect("("));
+        const Token name_token = lex_.peek();
+        MST_TRY(std::string name, lex_.expect_name("a body's name"));
+        MST_TRY_VOID(lex_.expect(")"));
+        bodies.push_back({NodeId(), std::move(key), std::move(name), name_token});
+      } else {
+        if (attrs.has(key)) return lex_.error(token, fmt::format("attribute \"{}\" is given twice", key));
+        MST_TRY(Attr value, attribute());
+        attrs.set(std::move(key), std::move(value));
+      }
+      MST_TRY_VOID(lex_.skip_newlines());
+      if (lex_.at("}")) break;
+      MST_TRY_VOID(lex_.expect(","));
+      MST_TRY_VOID(lex_.skip_newlines());
+    }
+    MST_TRY_VOID(lex_.expect("}"));
+    return {};
+  }
+
+  static bool is_float_text(const Token& t) {
+    return t.text == "nan" || t.text == "inf" || t.text == "-inf" ||
+           (t.kind == Token::Kind::number && t.text.find_first_of(".eE") != std::string_view::npos);
+  }
+
+  Result<Attr> attribute() {
+    const Token token = lex_.peek();
+    if (token.kind == Token::Kind::string) {
+      MST_TRY_VOID(lex_.next());
+      MST_TRY(std::string text, lex_.unescape(token));
+      return Attr(std::move(text));
+    }
+    if (is_float_text(token)) {
+      MST_TRY(const double x, lex_.expect_number("a value"));
+      return Attr(static_cast<float>(x));
+    }
+    if (token.kind == Token::Kind::number) {
+      MST_TRY(const std::int64_t x, lex_.expect_integer("a value"));
+      return Attr(x);
+    }
+    if (lex_.at("[")) return attribute_list(token);
+    if (lex_.at("ints") || lex_.at("floats") || lex_.at("strings")) {
+      MST_TRY_VOID(lex_.next());
+      MST_TRY_VOID(lex_.expect("["));
+      MST_TRY_VOID(lex_.expect("]"));
+      if (token.text == "ints") return Attr(std::vector<std::int64_t>());
+      if (token.text == "floats") return Attr(std::vector<float>());
+      return Attr(std::vector<std::string>());
+    }
+    if (token.kind == Token::Kind::word || lex_.at("?")) {
+      MST_TRY(Tensor t, tensor());
+      return Attr(std::move(t));
+    }
+    return lex_.error(token, "expected an attribute value: a number, \"text\", a [list], TYPE[DIMS] = DATA or body(NAME)");
+  }
+
+  Result<Attr> attribute_list(const Token& open) {
+    MST_TRY_VOID(lex_.expect("["));
+    MST_TRY_VOID(lex_.skip_newlines());
+    std::vector<std::int64_t> ints;
+    std::vector<float> floats;
+    std::vector<std::string> strings;
+    while (!lex_.at("]")) {
+      const Token token = lex_.peek();
+      if (token.kind == Token::Kind::string) {
+        MST_TRY_VOID(lex_.next());
+        MST_TRY(std::string text, lex_.unescape(token));
+        strings.push_back(std::move(text));
+      } else if (is_float_text(token)) {
+        MST_TRY(const double x, lex_.expect_number("a list item"));
+        floats.push_back(static_cast<float>(x));
+      } else {
+        MST_TRY(const std::int64_t x, lex_.expect_integer("a list item"));
+        ints.push_back(x);
+      }
+      MST_TRY_VOID(lex_.skip_newlines());
+      if (lex_.at("]")) break;
+      MST_TRY_VOID(lex_.expect(","));
+      MST_TRY_VOID(lex_.skip_newlines());
+    }
+    MST_TRY_VOID(lex_.expect("]"));
+    const int kinds = int{!ints.empty()} + int{!floats.empty()} + int{!strings.empty()};
+    if (kinds == 0) return lex_.error(open, "an empty list needs its type: ints[], floats[] or strings[]");
+    if (kinds > 1) return lex_.error(open, "a list holds integers, or floats (with a point), or texts; not a mix");
+    if (!strings.empty()) return Attr(std::move(strings));
+    if (!floats.empty()) return Attr(std::move(floats));
+    return Attr(std::move(ints));
+  }
+
+  // --- types and tensors
+  Result<TensorDesc> desc() {
+    const Token token = lex_.peek();
+    TensorDesc d;
+    if (lex_.at("?")) {
+      MST_TRY_VOID(lex_.next());
+    } else {
+      MST_TRY(const std::string name, lex_.expect_name("an element type"));
+      const auto type = dtype_from_name(name);
+      if (!type) return lex_.error(token, fmt::format("unknown element type \"{}\"; for example f32, f16, i64, bool", name));
+      d.dtype = *type;
+    }
+    MST_TRY_VOID(lex_.expect("["));
+    if (lex_.peek().kind == Token::Kind::symbol || lex_.peek().text.substr(0, 1) == ".") {
+      if (lex_.peek().text == "...") {
+        MST_TRY_VOID(lex_.next());
+        MST_TRY_VOID(lex_.expect("]"));
+        return d;
+      }
+    }
+    d.shape.emplace();
+    while (!lex_.at("]")) {
+      if (!d.shape->empty()) MST_TRY_VOID(lex_.expect(","));
+      const Token dim = lex_.peek();
+      if (lex_.at("?")) {
+        MST_TRY_VOID(lex_.next());
+        d.shape->push_back(Dim{});
+      } else if (dim.kind == Token::Kind::number) {
+        MST_TRY(const std::int64_t size, lex_.expect_integer("a dimension"));
+        if (size < 0) return lex_.error(dim, "a dimension cannot be negative");
+        d.shape->push_back(Dim::of(size));
+      } else {
+        MST_TRY(std::string symbol, lex_.expect_name("a dimension"));
+        d.shape->push_back(Dim::named(std::move(symbol)));
+      }
+      if (d.shape->size() > 64) return lex_.error(dim, "more than 64 dimensions");
+    }
+    MST_TRY_VOID(lex_.expect("]"));
+    return d;
+  }
+
+  // TYPE[DIMS] = [ numbers ] | hex "..." | zeros
+  Result<Tensor> tensor() {
+    const Token token = lex_.peek();
+    MST_TRY(const TensorDesc d, desc());
+    const auto elements = d.elements();
+    if (!elements) return lex_.error(token, "a constant needs a type and a size for every dimension");
+    if (dtype_bits(d.dtype) == 0) return lex_.error(token, fmt::format("constants of type {} are not supported", dtype_name(d.dtype)));
+    MST_TRY_VOID(lex_.expect("="));
+    // Allocation follows the data that is there, never a number that the text merely claims.
+    if (lex_.at("hex")) {
+      MST_TRY_VOID(lex_.next());
+      return hex_tensor(d, *elements);
+    }
+    return listed_tensor(d, *elements, token);
+  }
+
+  Result<Tensor> hex_tensor(const TensorDesc& d, std::int64_t elements) {
+    const Token token = lex_.peek();
+    if (token.kind != Token::Kind::string) return lex_.error(token, "expected \"hexadecimal digits\"");
+    MST_TRY_VOID(lex_.next());
+    const std::uint64_t want = *d.bytes();
+    if (token.text.size() % 2 != 0 || token.text.size() / 2 != want) {
+      return lex_.error(token, fmt::format("{} needs {} bytes, the text holds {} digits (two a byte)", to_string(d), want, token.text.size()));
+    }
+    static_cast<void>(elements);
+    Tensor t(d.dtype, d.dims());
+    std::byte* out = t.mutable_bytes();
+    for (std::size_t i = 0; i < want; ++i) {
+      unsigned byte = 0;
+      const char* begin = token.text.data() + 2 * i;
+      const auto [stop, code] = std::from_chars(begin, begin + 2, byte, 16);
+      if (code != std::errc() || stop != begin + 2) return lex_.error(token, fmt::format("byte {} is not hexadecimal", i));
+      out[i] = static_cast<std::byte>(byte);
+    }
+    return t;
+  }
+
+  template <class T>
+  static std::optional<std::vector<std::byte>> pack(const std::vector<Token>& items) {
+    std::vector<std::byte> bytes(items.size() * sizeof(T));
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      T value{};
+      const std::string_view text = items[i].text;
+      const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (code != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+      std::copy_n(reinterpret_cast<const std::byte*>(&value), sizeof(T), bytes.data() + i * sizeof(T));
+    }
+    return bytes;
+  }
+
+  static std::optional<std::vector<std::byte>> pack(DType type, const std::vector<Token>& items) {
+    switch (type) {
+      case DType::f32: return pack<float>(items);
+      case DType::f64: return pack<double>(items);
+      case DType::boolean:
+      case DType::u8: return pack<std::uint8_t>(items);
+      case DType::i8: return pack<std::int8_t>(items);
+      case DType::u16: return pack<std::uint16_t>(items);
+      case DType::i16: return pack<std::int16_t>(items);
+      case DType::u32: return pack<std::uint32_t>(items);
+      case DType::i32: return pack<std::int32_t>(items);
+      case DType::u64: return pack<std::uint64_t>(items);
+      case DType::i64: return pack<std::int64_t>(items);
+      default: return std::nullopt;
+    }
+  }
+
+  Result<Tensor> listed_tensor(const TensorDesc& d, std::int64_t elements, const Token& type_token) {
+    MST_TRY_VOID(lex_.expect("["));
+    MST_TRY_VOID(lex_.skip_newlines());
+    std::vector<Token> items;
+    while (!lex_.at("]")) {
+      if (!items.empty()) {
+        MST_TRY_VOID(lex_.expect(","));
+        MST_TRY_VOID(lex_.skip_newlines());
+      }
+      MST_TRY(const Token item, lex_.next());
+      if (item.kind != Token::Kind::number && item.text != "nan" && item.text != "inf") return lex_.error(item, "expected a number");
+      items.push_back(item);
+      MST_TRY_VOID(lex_.skip_newlines());
+    }
+    MST_TRY_VOID(lex_.expect("]"));
+    if (static_cast<std::int64_t>(items.size()) != elements) {
+      return lex_.error(type_token, fmt::format("{} needs {} numbers, the list holds {}", to_string(d), elements, items.size()));
+    }
+    const auto bytes = pack(d.dtype, items);
+    if (!bytes) return lex_.error(type_token, fmt::format("a number does not fit {}, or the type needs hex \"...\"", dtype_name(d.dtype)));
+    Tensor t(d.dtype, d.dims());
+    std::copy(bytes->begin(), bytes->end(), t.mutable_bytes());
+    return t;
+  }
+
+  // --- names
+  Result<std::string> name_or_blank(std::string_view what) {
+    if (lex_.at("_")) {
+      MST_TRY_VOID(lex_.next());
+      return std::string();
+    }
+    MST_TRY(std::string name, lex_.expect_name(what));
+    if (name.empty()) return lex_.error(lex_.peek(), "an empty name; write _ for none");
+    return name;
+  }
+
+  void define(Graph& graph, std::string_view name, ValueId v) {
+    const StringId id = graph.intern(name);
+    if (values_.size() <= id.index) values_.resize(std::max<std::size_t>(id.index + 1, values_.size() * 2));
+    values_[id.index] = v;
+  }
+
+  Result<void> fresh_value(Graph& graph, const std::string& name, const Token& token) {
+    if (name.empty()) return lex_.error(token, "an empty name");
+    const StringId id = graph.intern(name);
+    if (id.index < values_.size() && values_[id.index]) return lex_.error(token, fmt::format("two values are named \"{}\"", name));
+    return {};
+  }
+
+  Result<ValueId> value_named(const Graph& graph, const std::string& name, const Token& token) {
+    const auto id = graph.strings().find(name);
+    if (!id || id->index >= values_.size() || !values_[id->index]) {
+      return lex_.error(token, fmt::format("there is no value \"{}\" above this line", name))
+          .help("values are declared before they are read: input, const, outer, or a node's output");
+    }
+    return *values_[id->index];
+  }
+
+  Result<NodeId> node_named(const Graph& graph, const std::string& name, const Token& token) {
+    const auto id = graph.strings().find(name);
+    if (!id || id->index >= nodes_.size() || !nodes_[id->index]) {
+      return lex_.error(token, fmt::format("there is no node \"{}\" in this graph", name));
+    }
+    return *nodes_[id->index];
+  }
+
+  Lexer lex_;
+  std::map<std::string, Section> bodies_;
+  // Of the section being read.
+  std::vector<std::optional<ValueId>> values_;
+  std::vector<std::optional<NodeId>> nodes_;
+  std::vector<PendingEdge> edges_;
+  std::vector<std::pair<std::pair<Token, std::string>, std::pair<Token, std::string>>> loop_edges_;
+  std::vector<std::pair<Token, std::string>> order_;
+  Token order_token_;
+  bool has_order_ = false;
+  bool order_fixed_ = false;
+};
+
+}  // namespace
+
+Result<TextSections> split_sections(std::string_view text, const std::string& file) {
+  TextSections s;
+  std::size_t begin = 0;
+  std::uint32_t line = 1;
+  bool started = false;
+  std::size_t graph_begin = 0;
+  while (begin < text.size()) {
+    std::size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) end = text.size();
+    std::string_view row = text.substr(begin, end - begin);
+    row = row.substr(0, row.find('#'));
+    const bool indented = !row.empty() && (row.front() == ' ' || row.front() == '\t');
+    while (!row.empty() && (row.front() == ' ' || row.front() == '\t')) row.remove_prefix(1);
+    while (!row.empty() && (row.back() == ' ' || row.back() == '\t' || row.back() == '\r')) row.remove_suffix(1);
+    const std::string_view word = row.substr(0, row.find(' '));
+    const std::uint32_t this_line = line;
+    ++line;
+    const std::size_t next = std::min(end + 1, text.size());
+    if (!row.empty() && !indented && row == "schedule" && !s.has_schedule) {
+      if (s.has_graph) s.graph = text.substr(graph_begin, begin - graph_begin);
+      s.has_schedule = true;
+      s.schedule = text.substr(next);
+      s.schedule_line = line;
+      return s;
+    }
+    if (!row.empty() && !started) {
+      if (word != "graph" || indented) {
+        return Error{ErrorCode::syntax, "a millstream text starts with \"graph\" or \"schedule\""}.at(
+            Where{file, this_line, 1, std::string(row.substr(0, 120))});
+      }
+      started = true;
+      s.has_graph = true;
+      s.graph_line = this_line;
+      graph_begin = begin;
+    }
+    begin = end + 1;
+  }
+  if (!started) return Error{ErrorCode::syntax, "the text is empty; it starts with \"graph\" or \"schedule\""}.at(Where{file, 1, 1, ""});
+  s.graph = text.substr(graph_begin);
+  return s;
+}
+
+Result<Graph> parse_graph(std::string_view text, const std::string& file, std::uint32_t first_line) {
+  return GraphParser(text, file, first_line).parse();
+}
+
+}  // namespace millstream
