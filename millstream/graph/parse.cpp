@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/graph/fill.h"
 #include "millstream/graph/lexer.h"
 #include "millstream/graph/text.h"
 
@@ -13,6 +14,7 @@ namespace millstream {
 namespace {
 
 constexpr std::size_t kMaxBodyDepth = 64;
+constexpr std::int64_t kMaxFill = std::int64_t{1} << 28;  // a short text must not claim unbounded memory
 
 // Data of a constant or tensor attribute, still as text positions of the desc it belongs to.
 class GraphParser {
@@ -533,7 +535,7 @@ class GraphParser {
     return d;
   }
 
-  // TYPE[DIMS] = [ numbers ] | hex "..." | zeros
+  // TYPE[DIMS] = [ numbers ] | hex "..." | fill(...)
   Result<Tensor> tensor() {
     const Token token = lex_.peek();
     MST_TRY(const TensorDesc d, desc());
@@ -546,7 +548,39 @@ class GraphParser {
       MST_TRY_VOID(lex_.next());
       return hex_tensor(d, *elements);
     }
+    if (lex_.at("fill")) return filled_tensor(d, *elements, token);
     return listed_tensor(d, *elements, token);
+  }
+
+  // fill(seed=1, low=-1.0, high=1.0): seeded data that need not stand in the text.
+  Result<Tensor> filled_tensor(const TensorDesc& d, std::int64_t elements, const Token& type_token) {
+    MST_TRY_VOID(lex_.expect("fill"));
+    MST_TRY_VOID(lex_.expect("("));
+    std::int64_t seed = 0;
+    double low = 0;
+    double high = 1;
+    while (!lex_.at(")")) {
+      const Token token = lex_.peek();
+      MST_TRY(const std::string key, lex_.expect_name("seed, low or high"));
+      MST_TRY_VOID(lex_.expect("="));
+      if (key == "seed") {
+        MST_TRY(seed, lex_.expect_integer("the seed"));
+      } else if (key == "low") {
+        MST_TRY(low, lex_.expect_number("the low end"));
+      } else if (key == "high") {
+        MST_TRY(high, lex_.expect_number("the high end"));
+      } else {
+        return lex_.error(token, fmt::format("fill has no \"{}\"; it has seed, low and high", key));
+      }
+      if (!lex_.at(")")) MST_TRY_VOID(lex_.expect(","));
+    }
+    MST_TRY_VOID(lex_.expect(")"));
+    if (d.dtype != DType::f32) return lex_.error(type_token, "fill makes f32 data");
+    if (elements > kMaxFill - filled_) {
+      return lex_.error(type_token, fmt::format("the fills of one text may hold {} numbers in all", kMaxFill));
+    }
+    filled_ += elements;
+    return filled(d.dims(), static_cast<std::uint64_t>(seed), static_cast<float>(low), static_cast<float>(high));
   }
 
   Result<Tensor> hex_tensor(const TensorDesc& d, std::int64_t elements) {
@@ -677,6 +711,7 @@ class GraphParser {
   Token order_token_;
   bool has_order_ = false;
   bool order_fixed_ = false;
+  std::int64_t filled_ = 0;
 };
 
 }  // namespace
