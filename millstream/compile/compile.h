@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph to plan: the stages in order, each timed. The only place that knows their order.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "millstream/assign/assignment.h"
+#include "millstream/core/result.h"
+#include "millstream/graph/graph.h"
+#include "millstream/memory/memory_plan.h"
+#include "millstream/schedule/schedule.h"
+#include "millstream/sync/sync_plan.h"
+#include "millstream/target/target.h"
+
+namespace millstream {
+
+struct CompileOptions {
+  AssignOptions assign;
+  SyncOptions sync;
+  LowerOptions lower;
+  MemoryOptions memory;
+  bool verify = true;  ///< run the independent verifier on what the stages made (E99 if it objects)
+};
+
+struct Compiled {
+  StreamAssignment assignment;
+  SyncPlan sync;
+  Schedule schedule;
+  MemoryPlan memory;
+  /// Stage name and milliseconds, in order.
+  std::vector<std::pair<std::string, double>> stage_ms;
+  double total_ms() const;
+};
+
+/// assign_streams -> plan_sync -> lower -> plan_memory -> check. Errors: those of the stages.
+Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options);
+
+/// One row of the option table (docs/options.md is printed from it).
+struct OptionRow {
+  std::string_view key;        ///< native, --set KEY=VALUE
+  std::string_view ecosystem;  ///< "" when there is none
+  std::string_view flag;       ///< command line alias, "" when there is none
+  std::string_view values;     ///< legal values, for messages
+  std::string_view otherwise;  ///< default
+  std::string_view what;
+  /// Errors: bad_option (E12) naming key, value and legal values.
+  Result<void> (*apply)(CompileOptions&, const OptionRow&, std::string_view value);
+};
+const std::vector<OptionRow>& option_table();
+/// Applies one KEY=VALUE. Errors: bad_option; an unknown key lists those that are near.
+Result<void> set_option(CompileOptions& options, std::string_view key, std::string_view value);
+/// docs/options.md.
+std::string options_markdown();
+
+}  // namespace millstream
