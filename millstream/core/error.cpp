@@ -44,6 +44,7 @@ const std::vector<ErrorCodeInfo>& error_code_table() {
       {C::bad_target, "E41", "bad target", 2},
       {C::cancelled, "E42", "cancelled", 3},
       {C::expectation, "E43", "expectation", 1},
+      {C::no_effect, "E44", "no effect", 2},
       {C::internal, "E99", "internal", 4},
   };
   return table;
