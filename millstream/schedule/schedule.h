@@ -73,6 +73,11 @@ std::string print(const Graph& graph, const Schedule& schedule);
 Result<Schedule> parse_schedule(std::string_view text, const Graph& graph, const std::string& file,
                                 std::uint32_t first_line = 1);
 
+/// Which record each wait consumes, in a run that takes every stream as far as it gets, lowest stream first:
+/// by wait, the node before the record and the node after the wait (pairs.cpp). A record before any node or
+/// a wait behind the last one has no pair. Errors: deadlock when the run stops early.
+Result<std::vector<SyncPair>> pairs_of(const Graph& graph, const Schedule& schedule);
+
 // ---- oracle (order.cpp): small, obviously right, quadratic; shares no code with reduce or check.
 
 /// Which tasks happen before which, by brute force over stream order and record -> wait. `contains(a, b)`

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/millstream/common.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "millstream/graph/text.h"
+#include "millstream/ops/op.h"
+
+namespace millstream::cli {
+namespace fs = std::filesystem;
+
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& positional, const std::string& what) {
+  app.add_option(positional, options.path, what)->required();
+  app.add_option("--graph", options.graph, "the model a plan or schedule file belongs to");
+  app.add_option("--dim", options.dims, "NAME=N: bind a symbolic dimension (repeatable)")->allow_extra_args(false);
+  app.add_option("--max-memory", options.max_memory, "BYTES (k, M, G): refuse tensors and arenas beyond this");
+  app.add_flag("--json", options.json, "print one JSON object on stdout");
+}
+
+void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
+  app.add_option("--target", options.target, "device description: cpu, npu, or a TOML file")->capture_default_str();
+  app.add_option("--strategy", options.strategy, "ge, auto or single");
+  app.add_option("--streams", options.streams, "at most N streams (auto)");
+  app.add_option("--threads-per-op", options.threads_per_op, "threads one operator may use: N or auto");
+  app.add_option("--cores", options.cores, "cores the plan is made for (cpu: this machine's)");
+  app.add_flag("--force-streams", options.force_streams, "use the streams even where one is predicted faster");
+  app.add_option("--set", options.sets, "KEY=VALUE: any option of docs/options.md (repeatable)")->allow_extra_args(false);
+}
+
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, std::string_view option) {
+  const std::size_t eq = text.find('=');
+  if (eq == std::string::npos || eq == 0) {
+    return Error{ErrorCode::usage, fmt::format("{} {} is not NAME=VALUE", option, text)};
+  }
+  return std::make_pair(text.substr(0, eq), text.substr(eq + 1));
+}
+
+Result<std::uint64_t> parse_bytes(const std::string& text, std::string_view option) {
+  std::uint64_t n = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, n);
+  std::uint64_t unit = 0;
+  const std::string_view suffix(stop, static_cast<std::size_t>(end - stop));
+  if (suffix.empty()) unit = 1;
+  if (suffix == "k" || suffix == "K") unit = 1ull << 10;
+  if (suffix == "M") unit = 1ull << 20;
+  if (suffix == "G") unit = 1ull << 30;
+  if (code != std::errc() || unit == 0 || n > (~std::uint64_t{0}) / unit) {
+    return Error{ErrorCode::usage, fmt::format("{} {} is not a number of bytes", option, text)}.help("for example 500000, 64k, 16M, 2G");
+  }
+  return n * unit;
+}
+
+Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOptions& model) {
+  ResolvedPipeline out;
+  MST_TRY(out.target, load_target(options.target));
+  if (options.target == "cpu") out.target.cores = machine_cores();
+  if (options.cores) {
+    if (*options.cores < 1 || *options.cores > 4096) return Error{ErrorCode::usage, fmt::format("--cores {} lies outside 1..4096", *options.cores)};
+    out.target.cores = *options.cores;
+  }
+  if (!options.strategy.empty()) MST_TRY_VOID(set_option(out.compile, "strategy", options.strategy));
+  if (options.streams) MST_TRY_VOID(set_option(out.compile, "streams", fmt::format("{}", *options.streams)));
+  if (!options.threads_per_op.empty()) MST_TRY_VOID(set_option(out.compile, "threads_per_op", options.threads_per_op));
+  if (options.force_streams) out.compile.assign.force_streams = true;
+  for (const std::string& text : options.sets) {
+    MST_TRY(const auto pair, split_assignment(text, "--set"));
+    MST_TRY_VOID(set_option(out.compile, pair.first, pair.second));
+  }
+  if (!model.max_memory.empty()) {
+    MST_TRY(out.compile.memory.max_bytes, parse_bytes(model.max_memory, "--max-memory"));
+  }
+  return out;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::error_code ec;
+  if (fs::is_directory(path, ec)) return Error{ErrorCode::io, fmt::format("\"{}\" is a folder, not a file", path)};
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{ErrorCode::io, fmt::format("cannot open \"{}\": {}", path, std::generic_category().message(errno))};
+  std::string text;
+  const auto size = fs::file_size(path, ec);
+  if (!ec) text.reserve(size);
+  text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  if (in.bad()) return Error{ErrorCode::io, fmt::format("cannot read \"{}\"", path)};
+  return text;
+}
+
+Result<void> write_file(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".part";
+  {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    out.flush();
+    if (!out) {
+      const std::string why = std::generic_category().message(errno);
+      std::remove(temporary.c_str());
+      return Error{ErrorCode::io, fmt::format("cannot write \"{}\": {}", path, why)};
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string why = std::generic_category().message(errno);
+    std::remove(temporary.c_str());
+    return Error{ErrorCode::io, fmt::format("cannot write \"{}\": {}", path, why)};
+  }
+  return {};
+}
+
+namespace {
+
+Result<ImportOptions> import_options(const ModelOptions& options) {
+  ImportOptions out;
+  for (const std::string& text : options.dims) {
+    MST_TRY(const auto pair, split_assignment(text, "--dim"));
+    std::int64_t n = 0;
+    const char* end = pair.second.data() + pair.second.size();
+    const auto [stop, code] = std::from_chars(pair.second.data(), end, n);
+    if (code != std::errc() || stop != end || n < 0) {
+      return Error{ErrorCode::usage, fmt::format("--dim {}: the size must be a number from 0 up", text)};
+    }
+    out.dims[pair.first] = n;
+  }
+  if (!options.max_memory.empty()) {
+    MST_TRY(out.max_memory, parse_bytes(options.max_memory, "--max-memory"));
+  }
+  return out;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+Result<Loaded> load_plan(const ModelOptions& options) {
+  Loaded out;
+  MST_TRY(Plan plan, read_plan(options.path));
+  out.model_path = options.graph;
+  if (out.model_path.empty()) {
+    if (plan.model_path.empty()) {
+      return Error{ErrorCode::usage, fmt::format("the plan \"{}\" does not say which model it belongs to", options.path)}.help("give it with --graph MODEL");
+    }
+    out.model_path = (fs::path(options.path).parent_path() / plan.model_path).lexically_normal().string();
+  }
+  MST_TRY(ImportOptions import, import_options(options));
+  for (const auto& [name, n] : plan.dims) import.dims.emplace(name, n);
+  MST_TRY(out.graph, import_graph(out.model_path, import));
+  MST_TRY_VOID(verify_plan(out.graph, plan, nullptr));
+  out.schedule = plan.schedule;
+  out.plan = std::move(plan);
+  return out;
+}
+
+Result<Loaded> load_text(const ModelOptions& options) {
+  Loaded out;
+  MST_TRY(const std::string text, read_file(options.path));
+  MST_TRY(const TextSections sections, split_sections(text, options.path));
+  MST_TRY(const ImportOptions import, import_options(options));
+  if (!options.graph.empty()) {
+    out.model_path = options.graph;
+    MST_TRY(out.graph, import_graph(options.graph, import));
+  } else if (sections.has_graph) {
+    out.model_path = options.path;
+    MST_TRY(out.graph, import_graph(options.path, import));
+  } else {
+    return Error{ErrorCode::usage, fmt::format("\"{}\" holds a schedule but no graph", options.path)}.help("give its model with --graph MODEL");
+  }
+  if (sections.has_schedule) {
+    MST_TRY(out.schedule, parse_schedule(sections.schedule, out.graph, options.path, sections.schedule_line));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Loaded> load(const ModelOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<Loaded> out = [&]() -> Result<Loaded> {
+    if (ends_with(options.path, ".plan")) return load_plan(options);
+    if (ends_with(options.path, ".mst")) return load_text(options);
+    Loaded loaded;
+    MST_TRY(const ImportOptions import, import_options(options));
+    loaded.model_path = options.path;
+    MST_TRY(loaded.graph, import_graph(options.path, import));
+    return loaded;
+  }();
+  if (out.ok()) out->read_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+int fail(const Error& error) {
+  fmt::print(stderr, "{}\n", to_string(error));
+  return exit_status(error);
+}
+
+void warn(const Error& warning) { fmt::print(stderr, "{}\n", to_string(warning, "warning")); }
+
+std::uint32_t machine_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  const int n = CPU_COUNT(&set);
+  return n < 1 ? 1 : static_cast<std::uint32_t>(n);
+}
+
+std::uint64_t peak_rss_kb() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss);
+}
+
+std::string hex64(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+}  // namespace millstream::cli

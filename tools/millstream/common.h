@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands share: options of the pipeline, reading of models and plans, output of errors.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "millstream/compile/compile.h"
+#include "millstream/core/result.h"
+#include "millstream/import/import.h"
+#include "millstream/memory/memory_plan.h"
+
+namespace millstream::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// Options that say how to read a model.
+struct ModelOptions {
+  std::string path;
+  std::string graph;  ///< --graph: the model of a plan or schedule file
+  std::vector<std::string> dims;
+  std::string max_memory;
+  bool json = false;
+};
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& positional,
+                       const std::string& what);
+
+/// Options of `compile`, shared by every command that compiles.
+struct PipelineOptions {
+  std::string target = "cpu";
+  std::string strategy;
+  std::optional<std::uint32_t> streams;
+  std::string threads_per_op;
+  std::optional<std::uint32_t> cores;
+  bool force_streams = false;
+  std::vector<std::string> sets;
+};
+void add_pipeline_options(CLI::App& app, PipelineOptions& options);
+
+struct ResolvedPipeline {
+  Target target;
+  CompileOptions compile;
+};
+Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOptions& model);
+
+/// A model with the schedule or plan that came with it.
+struct Loaded {
+  Graph graph;
+  std::string model_path;  ///< where the graph was read from
+  std::optional<Schedule> schedule;
+  std::optional<Plan> plan;
+  double read_ms = 0;
+};
+/// MODEL (.onnx, .mst), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
+/// --graph is given; a plan that does not match the graph is refused.
+Result<Loaded> load(const ModelOptions& options);
+
+Result<std::string> read_file(const std::string& path);
+/// Writes to a temporary file beside it, then renames.
+Result<void> write_file(const std::string& path, std::string_view text);
+/// NAME=VALUE. `option` is for the message.
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, std::string_view option);
+/// "1500", "64k", "2M", "3G" bytes.
+Result<std::uint64_t> parse_bytes(const std::string& text, std::string_view option);
+
+/// Prints the error and returns its exit status.
+int fail(const Error& error);
+void warn(const Error& warning);
+/// Processors this process may use.
+std::uint32_t machine_cores();
+std::uint64_t peak_rss_kb();
+std::string hex64(std::uint64_t value);
+
+// The commands. Each adds itself and runs when parsed; the exit status goes to `status`.
+void add_compile(CLI::App& app, int& status);
+void add_run(CLI::App& app, int& status);
+void add_check(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
+void add_diff(CLI::App& app, int& status);
+void add_convert(CLI::App& app, int& status);
+void add_gen(CLI::App& app, int& status);
+void add_options(CLI::App& app, int& status);
+
+/// The numbers `compile` prints and `run` repeats (DESIGN: command-line contract).
+Json compile_json(const Graph& graph, const Compiled& compiled, const Target& target);
+std::string compile_text(const Graph& graph, const Compiled& compiled, const Target& target, bool lanes);
+
+}  // namespace millstream::cli

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "millstream/graph/dependencies.h"
+#include "tools/millstream/common.h"
+
+namespace millstream::cli {
+namespace {
+
+struct SyncCounts {
+  std::uint64_t records = 0;
+  std::uint64_t waits = 0;
+};
+
+SyncCounts count_sync(const Schedule& schedule) {
+  SyncCounts n;
+  for (const PhysicalStream& s : schedule.streams) {
+    for (const Task& t : s.tasks) {
+      n.records += t.kind == Task::Kind::record;
+      n.waits += t.kind == Task::Kind::wait;
+    }
+  }
+  return n;
+}
+
+struct Options {
+  ModelOptions model;
+  PipelineOptions pipeline;
+  std::string output;
+};
+
+Result<void> write_output(const Options& options, const Loaded& loaded, const Compiled& compiled) {
+  const std::string& path = options.output;
+  if (path.size() > 4 && path.substr(path.size() - 4) == ".mst") {
+    return write_file(path, fmt::format("# schedule of {}\nschedule\n{}", loaded.model_path, print(loaded.graph, compiled.schedule)));
+  }
+  if (path.size() > 5 && path.substr(path.size() - 5) == ".plan") {
+    Plan plan;
+    plan.graph_hash = hash_of(loaded.graph);
+    namespace fs = std::filesystem;
+    std::error_code ec;
+    const fs::path folder = fs::absolute(path, ec).parent_path();
+    plan.model_path = fs::absolute(loaded.model_path, ec).lexically_relative(folder).string();
+    for (const std::string& text : options.model.dims) {
+      MST_TRY(const auto pair, split_assignment(text, "--dim"));
+      plan.dims.push_back({pair.first, std::stoll(pair.second)});
+    }
+    plan.assignment = compiled.assignment;
+    plan.sync = compiled.sync;
+    plan.schedule = compiled.schedule;
+    plan.memory = compiled.memory;
+    return write_plan(path, plan);
+  }
+  return Error{ErrorCode::usage, fmt::format("-o {}: the file must end in .plan or .mst", path)};
+}
+
+int run_compile(const Options& options) {
+  Result<Loaded> loaded = load(options.model);
+  if (!loaded.ok()) return fail(loaded.error());
+  Result<ResolvedPipeline> pipeline = resolve(options.pipeline, options.model);
+  if (!pipeline.ok()) return fail(pipeline.error());
+  const std::uint64_t rss_before = peak_rss_kb();
+  Result<Compiled> compiled = compile(loaded->graph, pipeline->target, pipeline->compile);
+  if (!compiled.ok()) return fail(compiled.error());
+  if (!options.output.empty()) {
+    if (auto r = write_output(options, *loaded, *compiled); !r.ok()) return fail(r.error());
+  }
+  if (options.model.json) {
+    Json json = compile_json(loaded->graph, *compiled, pipeline->target);
+    json["read_ms"] = loaded->read_ms;
+    json["read_rss_kb"] = rss_before;
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    for (const Error& w : compiled->assignment.warnings) warn(w);
+    fmt::print("{}", compile_text(loaded->graph, *compiled, pipeline->target, loaded->graph.node_count() <= 400));
+    if (!options.output.empty()) fmt::print("wrote {}\n", options.output);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
+  Json json;
+  const SyncCounts sync = count_sync(c.schedule);
+  const Dependencies deps(graph);
+  json["nodes"] = graph.node_count();
+  json["edges"] = deps.edge_count();
+  json["target"] = target.name;
+  json["logical_streams"] = c.assignment.streams.size();
+  json["attached_streams"] = 0;
+  json["physical_streams"] = c.schedule.streams.size();
+  json["physical_to_logical"] = Json::array();
+  for (const PhysicalStream& s : c.schedule.streams) json["physical_to_logical"].push_back(s.logical.index);
+  json["split_points"] = Json::array();
+  json["threads_per_op"] = c.assignment.threads_per_op;
+  json["pairs_inserted"] = c.sync.inserted;
+  json["pairs_kept"] = c.sync.kept.size();
+  json["records"] = sync.records;
+  json["waits"] = sync.waits;
+  json["event_ids"] = c.schedule.event_count;
+  json["notify_ids"] = 0;
+  json["compile_ms"] = c.total_ms();
+  for (const auto& [name, ms] : c.stage_ms) json["stage_ms"][name] = ms;
+  json["peak_rss_kb"] = peak_rss_kb();
+  json["memory"] = {{"peak_bytes", c.memory.peak_bytes},
+                    {"single_stream_bytes", c.memory.single_stream_bytes},
+                    {"lower_bound_bytes", c.memory.lower_bound_bytes}};
+  json["rules"] = Json::array();
+  for (const RuleReport& r : c.assignment.reports) {
+    json["rules"].push_back({{"rule", r.rule}, {"placed", r.nodes_placed}, {"moved", r.nodes_moved}, {"ms", r.milliseconds}});
+  }
+  json["warnings"] = Json::array();
+  for (const Error& w : c.assignment.warnings) json["warnings"].push_back(to_string(w, "warning"));
+  return json;
+}
+
+std::string compile_text(const Graph& graph, const Compiled& c, const Target& target, bool lanes) {
+  const SyncCounts sync = count_sync(c.schedule);
+  std::string out;
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "{}: {} nodes, target {} ({} cores)\n", graph.name(), graph.node_count(), target.name, target.cores);
+  fmt::format_to(to, "streams    {} ({} threads an operator)\n", c.schedule.streams.size(), c.assignment.threads_per_op);
+  fmt::format_to(to, "sync       {} pairs needed, {} implied and dropped; {} records, {} waits, {} event ids\n",
+                 c.sync.kept.size(), c.sync.dropped.size(), sync.records, sync.waits, c.schedule.event_count);
+  fmt::format_to(to, "memory     peak {} bytes (one stream {}, lower bound {})\n", c.memory.peak_bytes,
+                 c.memory.single_stream_bytes, c.memory.lower_bound_bytes);
+  fmt::format_to(to, "compiled   in {:.2f} ms:", c.total_ms());
+  for (const auto& [name, ms] : c.stage_ms) fmt::format_to(to, " {} {:.2f}", name, ms);
+  out += '\n';
+  for (const RuleReport& r : c.assignment.reports) {
+    if (r.nodes_placed + r.nodes_moved == 0) continue;
+    fmt::format_to(to, "rule       {}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
+  }
+  if (lanes) out += print(graph, c.schedule);
+  return out;
+}
+
+void add_compile(CLI::App& app, int& status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("compile", "decide streams, sync and memory; print the plan and its numbers");
+  add_model_options(*sub, options->model, "MODEL", "model: .onnx or .mst");
+  sub->add_option("-o,--output", options->output, "write the plan: .plan (binary) or .mst (lanes as text)");
+  add_pipeline_options(*sub, options->pipeline);
+  sub->callback([options, &status] { status = run_compile(*options); });
+}
+
+void add_options(CLI::App& app, int& status) {
+  auto markdown = std::make_shared<bool>(false);
+  CLI::App* sub = app.add_subcommand("options", "list every option --set takes");
+  sub->add_flag("--markdown", *markdown, "as docs/options.md");
+  sub->callback([markdown, &status] {
+    if (*markdown) {
+      fmt::print("{}", options_markdown());
+    } else {
+      for (const OptionRow& row : option_table()) {
+        fmt::print("{:16} {}\n{:16} values: {}; default: {}\n", row.key, row.what, "", row.values, row.otherwise);
+      }
+    }
+    status = 0;
+  });
+}
+
+}  // namespace millstream::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "tools/millstream/common.h"
+
+int main(int argc, char** argv) {
+  using namespace millstream;
+  CLI::App app{"millstream: run a computation graph on many device streams, with a proof"};
+  app.name("millstream");
+  app.set_version_flag("--version", "millstream 0.1.0");
+  app.require_subcommand(1);
+  app.footer("Exit status: 0 done, 1 a check or expectation failed, 2 bad usage or input, 3 a limit, 4 internal error.\n"
+             "Each command has --help. Documentation: docs/cli.md.");
+  int status = 0;
+  cli::add_compile(app, status);
+  cli::add_run(app, status);
+  cli::add_check(app, status);
+  cli::add_explain(app, status);
+  cli::add_diff(app, status);
+  cli::add_convert(app, status);
+  cli::add_gen(app, status);
+  cli::add_options(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    fmt::print(stderr, "error: {} [E33 usage]\n  help: millstream {}--help\n", e.what(),
+               argc > 1 && argv[1][0] != '-' ? fmt::format("{} ", argv[1]) : "");
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error: out of memory [E34 memory limit]\n  help: --max-memory BYTES refuses large tensors early\n");
+    return 3;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "error: {} [E99 internal]\n", e.what());
+    return 4;
+  }
+  return status;
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "millstream/assign/cost_model.h"
+#include "millstream/backend/backend.h"
+#include "millstream/exec/executable.h"
+#include "millstream/trace/trace.h"
+#include "tools/millstream/common.h"
+#include "tools/millstream/compare.h"
+#include "tools/millstream/progress.h"
+
+namespace millstream::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  PipelineOptions pipeline;
+  std::string device = "cpu";
+  std::optional<std::uint32_t> workers;
+  std::vector<std::string> inputs;
+  std::vector<std::string> expects;
+  std::uint32_t warmup = 1;
+  std::uint32_t repeat = 1;
+  std::string compare;
+  std::optional<std::uint32_t> compare_threads;
+  std::optional<std::uint64_t> delays;
+  std::string trace;
+  double rtol = 1e-3;
+  double atol = 1e-6;
+};
+
+/// A plan bound to kernels and workers. Its parts hold references to each other: never moved.
+struct Engine {
+  Schedule schedule;
+  MemoryPlan memory;
+  std::unique_ptr<Backend> backend;
+  std::optional<Executable> executable;
+  std::uint32_t workers = 1;
+  std::uint32_t threads = 1;
+};
+
+Result<std::unique_ptr<Engine>> make_engine(const Graph& graph, Schedule schedule, MemoryPlan memory, const KernelTable& kernels,
+                                            std::uint32_t workers, std::uint32_t threads) {
+  auto engine = std::make_unique<Engine>();
+  engine->schedule = std::move(schedule);
+  engine->memory = std::move(memory);
+  engine->workers = workers;
+  engine->threads = threads;
+  engine->backend = make_cpu_backend(workers, threads);
+  InstantiateOptions options;
+  options.threads_per_op = static_cast<int>(threads);
+  MST_TRY(Executable executable, instantiate(graph, engine->schedule, engine->memory, kernels, *engine->backend, options));
+  engine->executable = std::move(executable);
+  return engine;
+}
+
+// What a run uses where the user gives nothing: arange(n)/n for floats, zeros otherwise.
+Result<Tensor> default_input(const Graph& graph, ValueId v) {
+  const TensorDesc& desc = graph.desc(v);
+  if (!desc.is_static()) {
+    std::string symbols;
+    if (desc.shape) {
+      for (const Dim& d : *desc.shape) {
+        if (!d.known() && !d.symbol.empty()) symbols += fmt::format(" --dim {}=N", d.symbol);
+      }
+    }
+    return Error{ErrorCode::usage, fmt::format("input \"{}\" is {}: its size is open", graph.name(v), to_string(desc))}.help(
+        fmt::format("give --input {}=FILE.npy{}{}", graph.name(v), symbols.empty() ? "" : " or bind its dimensions with", symbols));
+  }
+  Tensor t(desc.dtype, desc.dims());
+  if (desc.dtype == DType::f32) {
+    auto x = t.as_mutable<float>();
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(x.size()));
+  } else if (desc.dtype == DType::f64) {
+    auto x = t.as_mutable<double>();
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i) / static_cast<double>(x.size());
+  }
+  return t;
+}
+
+Result<std::vector<Tensor>> read_inputs(const Graph& graph, const std::vector<std::string>& texts, bool quiet) {
+  std::map<std::string, std::string> files;
+  for (const std::string& text : texts) {
+    MST_TRY(auto pair, split_assignment(text, "--input"));
+    files[pair.first] = pair.second;
+  }
+  std::vector<Tensor> inputs;
+  std::string invented;
+  for (const ValueId v : graph.inputs()) {
+    auto it = files.find(std::string(graph.name(v)));
+    if (it != files.end()) {
+      MST_TRY(Tensor t, read_tensor(it->second));
+      inputs.push_back(std::move(t));
+      files.erase(it);
+    } else {
+      MST_TRY(Tensor t, default_input(graph, v));
+      inputs.push_back(std::move(t));
+      invented += fmt::format("{}{} {}", invented.empty() ? "" : ", ", graph.name(v), to_string(graph.desc(v)));
+    }
+  }
+  if (!files.empty()) {
+    std::string known;
+    for (const ValueId v : graph.inputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", graph.name(v));
+    return Error{ErrorCode::usage, fmt::format("the model has no input \"{}\"", files.begin()->first)}.help("its inputs: " + known);
+  }
+  if (!invented.empty() && !quiet) fmt::print("inputs     {}: arange(n)/n (zeros for integers); --input NAME=FILE gives real data\n", invented);
+  return inputs;
+}
+
+double percentile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(std::llround(q * static_cast<double>(values.size() - 1)))];
+}
+
+double timed_run(Engine& engine, const std::vector<Tensor>& inputs, const ExecuteOptions& options, Result<RunResult>& result) {
+  const auto start = std::chrono::steady_clock::now();
+  result = run(*engine.executable, inputs, options);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+bool bitwise_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!(a[i] == b[i])) return false;
+  }
+  return true;
+}
+
+Result<void> write_trace(const std::string& path, const Graph& graph, const Schedule& schedule, const Trace& trace) {
+  if (path.size() > 5 && path.substr(path.size() - 5) == ".json") return write_file(path, to_chrome_json(graph, schedule, trace));
+  return Error{ErrorCode::usage, fmt::format("--trace {}: the file must end in .json", path)};
+}
+
+Result<int> run_sim(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, const Schedule& schedule,
+                    std::uint32_t threads, Json& json) {
+  auto backend = make_sim_backend(pipeline.target, durations_us(loaded.graph, pipeline.target, threads), false);
+  struct Nothing : Launcher {
+    Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }
+  } nothing;
+  ExecuteOptions execute;
+  execute.trace = true;
+  execute.delay_seed = options.delays;
+  MST_TRY(const Trace trace, backend->execute(loaded.graph, schedule, nothing, execute));
+  if (!options.trace.empty()) MST_TRY_VOID(write_trace(options.trace, loaded.graph, schedule, trace));
+  json["device"] = "sim";
+  json["span_us"] = static_cast<double>(trace.total_ns) / 1000;
+  json["overlap"] = overlap(schedule, trace);
+  json["streams_used"] = schedule.streams.size();
+  if (!options.model.json) {
+    if (trace.total_ns <= 200000 && loaded.graph.node_count() <= 200) {
+      fmt::print("{}", print_lanes(loaded.graph, schedule, trace, 1000));
+    }
+    fmt::print("simulated  {:.3f} us on {} streams, overlap {:.2f}\n", static_cast<double>(trace.total_ns) / 1000,
+               schedule.streams.size(), overlap(schedule, trace));
+    if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
+  }
+  return 0;
+}
+
+Result<int> run_cpu(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, Schedule schedule,
+                    MemoryPlan memory, std::uint32_t threads, Json& json) {
+  const Graph& graph = loaded.graph;
+  const bool quiet = options.model.json;
+  const std::uint32_t cores = pipeline.target.cores;
+  const std::uint32_t workers = options.workers.value_or(std::max<std::uint32_t>(
+      1, std::min<std::uint32_t>(cores / std::max<std::uint32_t>(threads, 1), static_cast<std::uint32_t>(schedule.streams.size()))));
+  const KernelTable kernels = all_kernels();
+  MST_TRY(const std::vector<Tensor> inputs, read_inputs(graph, options.inputs, quiet));
+  MST_TRY(const std::unique_ptr<Engine> engine, make_engine(graph, std::move(schedule), std::move(memory), kernels, workers, threads));
+
+  std::unique_ptr<Engine> single;
+  const std::uint32_t single_threads = options.compare_threads.value_or(threads);
+  if (!options.compare.empty()) {
+    // The baseline ignores labels: it is a measurement, not the single-stream option.
+    CompileOptions one = pipeline.compile;
+    one.assign.strategy = Strategy::single;
+    one.assign.single_stream = false;
+    MST_TRY(Compiled compiled, compile(graph, pipeline.target, one));
+    MST_TRY(single, make_engine(graph, std::move(compiled.schedule), std::move(compiled.memory), kernels, 1, single_threads));
+  }
+
+  ExecuteOptions execute;
+  execute.delay_seed = options.delays;
+  ExecuteOptions plain;
+  std::vector<double> times, single_times, ratios;
+  bool equal = true;
+  Result<RunResult> result = RunResult{};
+  Result<RunResult> single_result = RunResult{};
+  Progress progress("running", std::uint64_t{options.warmup} + options.repeat);
+  std::vector<Tensor> reference;
+  for (std::uint32_t i = 0; i < options.warmup + options.repeat; ++i) {
+    if (execute.delay_seed && i > 0) execute.delay_seed = *options.delays + i;  // another order each time
+    const double ms = timed_run(*engine, inputs, execute, result);
+    if (!result.ok()) return std::move(result).error();
+    double single_ms = 0;
+    if (single) {
+      if (!options.delays || reference.empty()) {
+        single_ms = timed_run(*single, inputs, plain, single_result);
+        if (!single_result.ok()) return std::move(single_result).error();
+        reference = single_result->outputs;
+      }
+      if (single_threads == threads) equal = equal && bitwise_equal(result->outputs, reference);
+    }
+    if (i >= options.warmup) {
+      times.push_back(ms);
+      if (single && single_ms > 0) {
+        single_times.push_back(single_ms);
+        ratios.push_back(single_ms / ms);
+      }
+    }
+    progress.advance();
+  }
+
+  int status = 0;
+  json["device"] = "cpu";
+  json["workers"] = workers;
+  json["threads_per_op"] = threads;
+  json["outputs"] = Json::object();
+  std::map<std::string, std::string> expects;
+  for (const std::string& text : options.expects) {
+    MST_TRY(auto pair, split_assignment(text, "--expect"));
+    expects[pair.first] = pair.second;
+  }
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string name(graph.name(graph.outputs()[i]));
+    const Tensor& got = result->outputs[i];
+    Json row = {{"desc", to_string(got.desc())}};
+    auto it = expects.find(name);
+    std::string verdict;
+    if (it != expects.end()) {
+      MST_TRY(const Tensor want, read_tensor(it->second));
+      expects.erase(it);
+      Result<Difference> d = compare(got, want, options.rtol, options.atol);
+      if (!d.ok()) {
+        row["ok"] = false;
+        row["reason"] = d.error().message;
+        verdict = "  DIFFERS: " + d.error().message;
+        status = 1;
+      } else {
+        row["max_abs_err"] = d->max_abs_err;
+        row["max_rel_err"] = d->max_rel_err;
+        row["ok"] = d->ok;
+        verdict = fmt::format("  {}: max abs err {:.3g}, max rel err {:.3g}", d->ok ? "as expected" : "DIFFERS", d->max_abs_err, d->max_rel_err);
+        if (!d->ok) status = 1;
+      }
+    }
+    if (!quiet) fmt::print("output     {} {}{}\n", name, to_string(got.desc()), verdict);
+    json["outputs"][name] = std::move(row);
+  }
+  if (!expects.empty()) {
+    std::string known;
+    for (const ValueId v : graph.outputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", graph.name(v));
+    return Error{ErrorCode::usage, fmt::format("the model has no output \"{}\"", expects.begin()->first)}.help("its outputs: " + known);
+  }
+
+  json["repeat"] = options.repeat;
+  json["median_ms"] = percentile(times, 0.5);
+  json["min_ms"] = percentile(times, 0);
+  json["p90_ms"] = percentile(times, 0.9);
+  json["streams_used"] = engine->schedule.streams.size();
+  if (single) {
+    if (!single_times.empty()) {
+      json["single_median_ms"] = percentile(single_times, 0.5);
+      json["single_threads_per_op"] = single_threads;
+      json["pair_speedup_median"] = percentile(ratios, 0.5);
+    }
+    if (single_threads == threads) {
+      json["bitwise_equal_to_single"] = equal;
+      if (!equal) status = 1;
+    }
+  }
+  // The trace costs time, so it comes from a run of its own.
+  ExecuteOptions traced;
+  traced.trace = true;
+  result = run(*engine->executable, inputs, traced);
+  if (!result.ok()) return std::move(result).error();
+  const double share = overlap(engine->schedule, result->trace);
+  json["overlap"] = share;
+  if (!options.trace.empty()) MST_TRY_VOID(write_trace(options.trace, graph, engine->schedule, result->trace));
+
+  if (!quiet) {
+    fmt::print("ran        {} times on {} streams, {} workers x {} threads: median {:.3f} ms, min {:.3f}, p90 {:.3f}; overlap {:.2f}\n",
+               options.repeat, engine->schedule.streams.size(), workers, threads, percentile(times, 0.5), percentile(times, 0), percentile(times, 0.9), share);
+    if (single) {
+      if (!single_times.empty()) {
+        fmt::print("one stream median {:.3f} ms with {} threads: {:.2f}x\n", percentile(single_times, 0.5), single_threads, percentile(ratios, 0.5));
+      }
+      if (single_threads == threads) fmt::print("outputs    {} to the one-stream run\n", equal ? "bitwise equal" : "NOT bitwise equal");
+    }
+    if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
+  }
+  return status;
+}
+
+Result<int> run_model(const Options& options) {
+  if (options.device != "cpu" && options.device != "sim") {
+    return Error{ErrorCode::usage, fmt::format("there is no device \"{}\"", options.device)}.help("devices: cpu, sim");
+  }
+  if (!options.compare.empty() && options.compare != "single") {
+    return Error{ErrorCode::usage, fmt::format("--compare {}: only \"single\" is known", options.compare)};
+  }
+  if (options.repeat < 1) return Error{ErrorCode::usage, "--repeat needs at least 1"};
+  if (options.workers && (*options.workers < 1 || *options.workers > 1024)) {
+    return Error{ErrorCode::usage, fmt::format("--workers {} lies outside 1..1024", *options.workers)};
+  }
+  MST_TRY(Loaded loaded, load(options.model));
+  MST_TRY(ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
+  Json json;
+  Schedule schedule;
+  MemoryPlan memory;
+  std::uint32_t threads = 1;
+  if (loaded.plan) {
+    json["plan"] = options.model.path;
+    schedule = loaded.plan->schedule;
+    memory = loaded.plan->memory;
+    threads = loaded.plan->assignment.threads_per_op;
+  } else if (loaded.schedule) {
+    const CheckReport report = check(loaded.graph, *loaded.schedule, &pipeline.target, {}, false);
+    if (!report.ok()) {
+      return Error{ErrorCode::race, "this schedule is not safe to run: " + report.violations.front().message}.help(
+          "millstream check shows every violation");
+    }
+    schedule = *loaded.schedule;
+    MST_TRY(memory, plan_memory(loaded.graph, schedule, pipeline.compile.memory));
+    threads = pipeline.compile.assign.threads_per_op.value_or(1);
+  } else {
+    MST_TRY(Compiled compiled, compile(loaded.graph, pipeline.target, pipeline.compile));
+    json = compile_json(loaded.graph, compiled, pipeline.target);
+    if (!options.model.json) {
+      for (const Error& w : compiled.assignment.warnings) warn(w);
+      fmt::print("{}", compile_text(loaded.graph, compiled, pipeline.target, false));
+    }
+    schedule = std::move(compiled.schedule);
+    memory = std::move(compiled.memory);
+    threads = compiled.assignment.threads_per_op;
+  }
+  Result<int> status = options.device == "sim"
+                           ? run_sim(options, loaded, pipeline, schedule, threads, json)
+                           : run_cpu(options, loaded, pipeline, std::move(schedule), std::move(memory), threads, json);
+  if (status.ok() && options.model.json) fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  return status;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("run", "compile (unless given a plan) and run");
+  add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst), schedule (.mst) or .plan");
+  sub->add_option("--device", options->device, "cpu (real kernels) or sim (virtual time)")->capture_default_str();
+  sub->add_option("--workers", options->workers, "worker threads; default: cores / threads an operator, at most the streams");
+  sub->add_option("--input", options->inputs, "NAME=FILE (.npy, .pb); repeatable")->allow_extra_args(false);
+  sub->add_option("--expect", options->expects, "NAME=FILE: compare an output; repeatable")->allow_extra_args(false);
+  sub->add_option("--rtol", options->rtol, "relative tolerance of --expect")->capture_default_str();
+  sub->add_option("--atol", options->atol, "absolute tolerance of --expect, times the largest expected magnitude")->capture_default_str();
+  sub->add_option("--warmup", options->warmup, "runs before timing")->capture_default_str();
+  sub->add_option("--repeat", options->repeat, "timed runs")->capture_default_str();
+  sub->add_option("--compare", options->compare, "single: run the one-stream plan in turn, compare bits and times");
+  sub->add_option("--compare-threads", options->compare_threads, "threads an operator of the one-stream run (default: the same)");
+  sub->add_option("--delays", options->delays, "SEED: random delays in the workers (stress)");
+  sub->add_option("--trace", options->trace, "FILE.json: Chrome trace, one track a stream (open it in Perfetto)");
+  add_pipeline_options(*sub, options->pipeline);
+  sub->callback([options, &status] {
+    Result<int> r = run_model(*options);
+    status = r.ok() ? *r : fail(r.error());
+  });
+}
+
+}  // namespace millstream::cli
