@@ -48,7 +48,7 @@ enum class ErrorCode : std::uint8_t {
   bad_target,            // E41
   cancelled,             // E42
   expectation,           // E43
-  no_effect,            // E44: a request that changes nothing or costs more than it gains (warnings)
+  no_effect,             // E44: a request that changes nothing or costs more than it gains (warnings)
   internal,              // E99
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device description: engines, capacities, limits, costs. A value read from TOML; built-ins `cpu`, `npu`.
+// A device description: engines, capacities, limits, costs. A value read from TOML; built-ins `cpu`, `npu`, `unit`.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,11 @@ struct Engine {
   bool skip = false;         ///< its nodes need no stream of their own
   int preference = 0;        ///< lower is preferred when several engines take an operator
   double units = 1;          ///< operators this engine runs at once (cores); sim and bounds
-  std::vector<std::string> op_types;  ///< "*" = every type
+  /// Patterns of the types it takes: a type, or a beginning and "*"; with "!" in front what it refuses.
+  std::vector<std::string> op_types;
 };
 
+/// 2^32 - 1 ("none" in TOML) = no limit.
 struct Limits {
   std::uint32_t streams = 1024;
   std::uint32_t tasks_per_stream = 1024;
@@ -40,7 +42,7 @@ struct Costs {
   double record_us = 0.1;     ///< stream time of a record task
   double wait_us = 0.1;       ///< stream time of a satisfied wait task
   double hand_off_us = 2;     ///< latency from a record to the start of a task that was waiting
-  double flops_per_us = 1e4;  ///< one unit (core)
+  double flops_per_us = 1e4;  ///< one unit (core); rates may be infinite
   double bytes_per_us = 1e4;  ///< one unit (core)
   double total_bytes_per_us = 2e4;  ///< whole device: what concurrent operators share
   double parallel_us = 2;     ///< extra fixed cost of running one operator on more than one unit
@@ -56,13 +58,14 @@ struct Target {
   bool engines_in_input = false;  ///< strategy default `ge`
 };
 
-/// "cpu", "npu", or a path to a TOML file. Errors: bad_target naming file, line and key; unknown name
+/// "cpu", "npu", "unit", or a path to a TOML file. Errors: bad_target naming file, line and key; unknown name
 /// lists the built-ins.
 Result<Target> load_target(std::string_view name_or_path);
 Result<Target> parse_target(std::string_view toml, const std::string& file);
 std::string to_toml(const Target& target);
 
-/// The engine of each node: the annotation if set, else the preferred engine that takes the type.
+/// The engine of each node: the annotation if the target has that engine, else the preferred engine that
+/// takes the type. An annotation the target lacks is refused only when the target has engines_in_input.
 /// Errors: unsupported_operator listing every node no engine takes, with reasons.
 Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target& target);
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The targets that are compiled in: the texts of targets/*.toml.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace millstream {
+
+struct BuiltinTarget {
+  std::string_view name;
+  std::string_view toml;
+};
+
+/// `cpu`, `npu`, and `unit` (costs in @cost units, everything else free: pictures and proofs).
+const std::vector<BuiltinTarget>& builtin_targets();
+
+}  // namespace millstream

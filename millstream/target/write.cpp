@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Target to TOML: parse_target reads it back as the same value.
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "millstream/target/target.h"
+
+namespace millstream {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+// TOML wants a point or an exponent in a float; fmt prints the shortest text that reads back the same.
+std::string number(double x) {
+  if (std::isinf(x)) return "inf";
+  std::string text = fmt::format("{}", x);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string limit(std::uint32_t n) {
+  return n == std::numeric_limits<std::uint32_t>::max() ? "\"none\"" : fmt::format("{}", n);
+}
+
+}  // namespace
+
+std::string to_toml(const Target& t) {
+  std::string out = fmt::format("name = {}\ncores = {}\nengines_in_input = {}\n", quoted(t.name),
+                                t.cores, t.engines_in_input);
+  out += fmt::format("\n[limits]\nstreams = {}\ntasks_per_stream = {}\nevents = {}\nnotifies = {}\n",
+                     limit(t.limits.streams), limit(t.limits.tasks_per_stream),
+                     limit(t.limits.events), limit(t.limits.notifies));
+  const Costs& c = t.costs;
+  out += fmt::format(
+      "\n[costs]\nlaunch_us = {}\nrecord_us = {}\nwait_us = {}\nhand_off_us = {}\nflops_per_us = {}\n"
+      "bytes_per_us = {}\ntotal_bytes_per_us = {}\nparallel_us = {}\nparallel_share = {}\n",
+      number(c.launch_us), number(c.record_us), number(c.wait_us), number(c.hand_off_us),
+      number(c.flops_per_us), number(c.bytes_per_us), number(c.total_bytes_per_us),
+      number(c.parallel_us), number(c.parallel_share));
+  for (const Engine& e : t.engines) {
+    out += fmt::format(
+        "\n[[engine]]\nname = {}\nscheduler = {}\nindependent = {}\nattach = {}\nskip = {}\n"
+        "preference = {}\nunits = {}\nop_types = [",
+        quoted(e.name), quoted(e.scheduler), e.independent, e.attach, e.skip, e.preference,
+        number(e.units));
+    for (std::size_t i = 0; i < e.op_types.size(); ++i) {
+      out += fmt::format("{}{}", i == 0 ? "" : ", ", quoted(e.op_types[i]));
+    }
+    out += "]\n";
+  }
+  return out;
+}
+
+}  // namespace millstream

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets: built-ins, round trip, complaints with their place, engines.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "millstream/graph/text.h"
+#include "millstream/target/builtin.h"
+#include "millstream/target/target.h"
+
+namespace millstream {
+namespace {
+
+Graph parsed(std::string_view text) {
+  Result<Graph> graph = parse_graph(text, "t.mst");
+  EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : to_string(graph.error()));
+  return graph.ok() ? std::move(*graph) : Graph();
+}
+
+std::string failure(std::string_view toml) {
+  const Result<Target> t = parse_target(toml, "t.toml");
+  return t.ok() ? "no error" : to_string(t.error());
+}
+
+constexpr std::string_view kSmall = "name = \"t\"\n[[engine]]\nname = \"E\"\nop_types = [\"*\"]\n";
+
+TEST(Target, EveryBuiltInReadsAndWritesBackTheSame) {
+  ASSERT_EQ(builtin_targets().size(), 3u);
+  for (const BuiltinTarget& b : builtin_targets()) {
+    const Result<Target> t = load_target(b.name);
+    ASSERT_TRUE(t.ok()) << to_string(t.error());
+    EXPECT_EQ(t->name, b.name);
+    const std::string text = to_toml(*t);
+    const Result<Target> again = parse_target(text, "again");
+    ASSERT_TRUE(again.ok()) << to_string(again.error());
+    EXPECT_EQ(to_toml(*again), text);
+    EXPECT_EQ(again->engines.size(), t->engines.size());
+    EXPECT_EQ(again->costs.hand_off_us, t->costs.hand_off_us);
+    EXPECT_EQ(again->limits.events, t->limits.events);
+  }
+}
+
+TEST(Target, NpuHasTheEngineTable) {
+  const Result<Target> t = load_target("npu");
+  ASSERT_TRUE(t.ok());
+  struct Row {
+    std::string name;
+    bool independent, skip, attach;
+    int preference;
+  };
+  const Row rows[] = {{"AIcoreEngine", false, false, false, 0}, {"VectorEngine", false, false, false, 1},
+                      {"DNN_VM_RTS", false, false, true, 1},    {"DNN_HCCL", true, false, false, 1},
+                      {"DVPP", false, false, false, 1},         {"CMO", true, false, false, 1},
+                      {"DNN_VM_AICPU_ASCEND", false, false, true, 2},
+                      {"DNN_VM_AICPU", false, false, true, 3},  {"DNN_VM_GE_LOCAL", false, true, true, 9},
+                      {"DNN_VM_HOST_CPU", false, true, true, 10}};
+  ASSERT_EQ(t->engines.size(), std::size(rows));
+  for (std::size_t i = 0; i < std::size(rows); ++i) {
+    const Engine& e = t->engines[EngineId(i)];
+    EXPECT_EQ(e.name, rows[i].name);
+    EXPECT_EQ(e.scheduler, "TS_1") << e.name;
+    EXPECT_EQ(e.independent, rows[i].independent) << e.name;
+    EXPECT_EQ(e.skip, rows[i].skip) << e.name;
+    EXPECT_EQ(e.attach, rows[i].attach) << e.name;
+    EXPECT_EQ(e.preference, rows[i].preference) << e.name;
+  }
+}
+
+TEST(Target, AComplaintNamesFileLineKeyAndWhatIsAllowed) {
+  EXPECT_EQ(failure("name = \"t\"\ncolour = 1\n"),
+            "error: unknown key \"colour\" in the target [E41 bad target]\n  --> t.toml:2:1\n"
+            "  help: keys: name, cores, engines_in_input, limits, costs, engine");
+  EXPECT_EQ(failure("name = \"t\"\n[costs]\nwait_us = -1.0\n"),
+            "error: wait_us of costs must be a number in 0..1e12 (microseconds) [E41 bad target]\n"
+            "  --> t.toml:3:11");
+  EXPECT_NE(failure("name = \"t\"\n[costs]\nflops_per_us = 0\n").find("above 0"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[costs]\nflops_per_us = nan\n").find("above 0"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[costs]\nlaunch_us = \"1\"\n").find("a number"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[costs]\nparallel_share = 1.5\n").find("0..1"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[limits]\nstreams = 0\n").find("1.."), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[limits]\nstreams = \"many\"\n").find("none"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\ncores = 0\n").find("cores of the target"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n").find("needs 1..4096 engines"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\nengine = [1]\n").find("a list of tables"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[[engine]]\nname=\"A\"\n[[engine]]\nname=\"A\"\n").find("listed twice"),
+            std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[[engine]]\nop_types=[]\n").find("has no name"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[[engine]]\nname=\"A\"\nop_types=[\"a*b\"]\n").find("may end one"),
+            std::string::npos);
+  EXPECT_NE(failure("name = \n").find("t.toml:1:"), std::string::npos);
+  EXPECT_EQ(failure(kSmall), "no error");
+}
+
+TEST(Target, AnUnknownNameListsTheBuiltIns) {
+  const Result<Target> t = load_target("gpu");
+  ASSERT_FALSE(t.ok());
+  EXPECT_EQ(to_string(t.error()),
+            "error: there is no target \"gpu\": no built-in and no file has that name [E41 bad target]\n"
+            "  help: built-in targets: cpu, npu, unit; or give the path of a TOML file");
+}
+
+TEST(Target, LimitsMayBeNone) {
+  const Result<Target> t =
+      parse_target("name = \"t\"\n[limits]\nevents = \"none\"\n[[engine]]\nname = \"E\"\n", "t.toml");
+  ASSERT_TRUE(t.ok());
+  EXPECT_EQ(t->limits.events, std::numeric_limits<std::uint32_t>::max());
+  EXPECT_EQ(t->limits.streams, 1024u);
+}
+
+TEST(Engines, TheEngineOfANodeIsItsOwnOrThePreferredThatTakesItsType) {
+  const Graph g = parsed(R"(graph
+  d = Data()
+  m = MatMul(d)
+  r = Relu(m)
+  v = Relu(m) @engine("VectorEngine")
+  h = HcomAllReduce(r)
+  p = DvppResize(v)
+  s = StringNormalizer(p)
+)");
+  const Result<Target> t = load_target("npu");
+  ASSERT_TRUE(t.ok());
+  const auto engines = resolve_engines(g, *t);
+  ASSERT_TRUE(engines.ok()) << to_string(engines.error());
+  const auto engine = [&](std::string_view node) { return t->engines[(*engines)[*g.find_node(node)]].name; };
+  EXPECT_EQ(engine("d"), "DNN_VM_GE_LOCAL");
+  EXPECT_EQ(engine("m"), "AIcoreEngine");
+  EXPECT_EQ(engine("r"), "AIcoreEngine");
+  EXPECT_EQ(engine("v"), "VectorEngine");
+  EXPECT_EQ(engine("h"), "DNN_HCCL");
+  EXPECT_EQ(engine("p"), "DVPP");
+  EXPECT_EQ(engine("s"), "DNN_VM_AICPU");
+}
+
+TEST(Engines, EveryNodeThatNoEngineTakesIsNamed) {
+  const Graph g = parsed("graph\n a = Foo()\n b = Relu(a)\n c = Bar(b)\n d = Relu(c) @engine(\"Nope\")\n");
+  const Result<Target> t = parse_target(
+      "name = \"t\"\nengines_in_input = true\n[[engine]]\nname = \"E\"\nop_types = [\"Rel*\"]\n", "t");
+  ASSERT_TRUE(t.ok());
+  const auto engines = resolve_engines(g, *t);
+  ASSERT_FALSE(engines.ok());
+  EXPECT_EQ(to_string(engines.error()),
+            "error: no engine supports 3 of 4 nodes [E01 unsupported operator]\n"
+            "  note: a of type Foo: no engine of target t takes this type\n"
+            "  note: c of type Bar: no engine of target t takes this type\n"
+            "  note: d of type Relu: target t has no engine \"Nope\"\n"
+            "  help: engines of target t: E; add the type to op_types of one");
+}
+
+TEST(Engines, ATargetWithoutTheInputsEnginesRunsEverythingItself) {
+  const Graph g = parsed("graph\n a = Foo() @engine(\"AIcoreEngine\")\n");
+  const Result<Target> t = load_target("cpu");
+  ASSERT_TRUE(t.ok());
+  EXPECT_TRUE(resolve_engines(g, *t).ok());
+}
+
+}  // namespace
+}  // namespace millstream
