@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel tables, one a file; table.cpp joins them. A new kernel is one row in its file.
+#pragma once
+
+#include <span>
+
+#include "millstream/kernels/kernel.h"
+
+namespace millstream {
+
+std::span<const KernelEntry> kernels_unary();
+std::span<const KernelEntry> kernels_binary();
+std::span<const KernelEntry> kernels_movement();
+
+std::span<const KernelEntry> kernels_conv();
+std::span<const KernelEntry> kernels_matmul();
+
+}  // namespace millstream
