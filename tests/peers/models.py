@@ -14,6 +14,7 @@ A model that is up to date is left alone: the stamp of each is a hash of these s
 """
 import argparse
 import hashlib
+import importlib.util
 import json
 import logging
 import pathlib
@@ -241,6 +242,10 @@ def main() -> int:
     wanted, mark, begin = options.only or names(), stamp(), time.monotonic()
     sys.path.insert(0, str(pathlib.Path(__file__).parent))
     todo = [n for n in wanted if not (OUT / n / "stamp").exists() or (OUT / n / "stamp").read_text() != mark]
+    if any(n in TORCH for n in todo) and importlib.util.find_spec("torch") is None:
+        print("error: torch is not installed, and these are exported from it: " + ", ".join(TORCH) +
+              "\n  help: tools/setup adds it; --only NAME makes single models", file=sys.stderr)
+        return 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for index, name in enumerate(todo):
