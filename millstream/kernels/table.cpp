@@ -15,6 +15,12 @@ constexpr Table kTables[] = {
     kernels_movement,
     kernels_conv,
     kernels_matmul,
+    kernels_norm,
+    kernels_pool,
+    kernels_softmax,
+    kernels_norm,
+    kernels_pool,
+    kernels_softmax,
 };
 
 }  // namespace

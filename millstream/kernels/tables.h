@@ -14,5 +14,8 @@ std::span<const KernelEntry> kernels_movement();
 
 std::span<const KernelEntry> kernels_conv();
 std::span<const KernelEntry> kernels_matmul();
+std::span<const KernelEntry> kernels_norm();
+std::span<const KernelEntry> kernels_pool();
+std::span<const KernelEntry> kernels_softmax();
 
 }  // namespace millstream
