@@ -25,6 +25,7 @@ struct Placement {
 };
 
 struct StreamInfo {
+  /// Stream label; of a user stream label "user:" and the label. Empty: no label.
   std::string label;
   std::optional<EngineId> engine;
   std::int64_t priority = 0;
@@ -39,6 +40,25 @@ struct RuleReport {
   double milliseconds = 0;
 };
 
+/// One plan that `auto` weighed.
+struct Candidate {
+  std::uint32_t streams = 1;         ///< streams in use, label streams included
+  std::uint32_t threads_per_op = 1;
+  double span_us = 0;                ///< predicted, virtual microseconds
+  std::uint64_t pairs = 0;           ///< waits after the exact reduction
+  friend bool operator==(const Candidate&, const Candidate&) = default;
+};
+
+/// What a plan is predicted to cost, beside what no plan can undercut. Virtual microseconds.
+struct Estimate {
+  double span_us = 0;           ///< of this plan
+  double single_stream_us = 0;  ///< of the best one-stream plan on the same cores, labels ignored
+  double lower_bound_us = 0;    ///< the largest of critical path, work / cores and bytes / bandwidth
+  double overlap = 0;           ///< share of busy time with two or more operators running, in [0, 1]
+  std::string limited_by;       ///< which bound is the largest: "critical path", "cores" or "memory bandwidth"
+  std::uint32_t unknown_costs = 0;  ///< nodes that count as one launch because their cost is not known
+};
+
 struct StreamAssignment {
   IdVec<NodeId, std::optional<Placement>> placement;  ///< nullopt: the node emits no task
   IdVec<StreamId, StreamInfo> streams;
@@ -47,6 +67,8 @@ struct StreamAssignment {
   std::uint32_t threads_per_op = 1;  ///< chosen together with the streams
   std::vector<RuleReport> reports;
   std::vector<Error> warnings;
+  std::vector<Candidate> considered;  ///< by auto, in the order tried
+  std::optional<Estimate> estimate;   ///< set by assign_streams
 
   StreamId new_stream(StreamInfo info = {}) { return streams.push_back(std::move(info)); }
   std::optional<StreamId> stream_of(NodeId n) const {
@@ -84,6 +106,13 @@ std::vector<StreamRule> rule_chain(Strategy strategy);
 /// Every node that needs a stream has one afterwards; stream ids dense from 0. Errors: E02, E03.
 Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target,
                                         const AssignOptions& options);
+
+/// Every node on one stream, labels ignored: the baseline of `--compare single` (not the option
+/// single_stream, which refuses labels). Carries its estimate.
+StreamAssignment one_stream(const Graph& graph, const Target& target, std::uint32_t threads_per_op);
+
+/// Predicts any assignment on a target with `target.cores` cores.
+Estimate estimate(const Graph& graph, const Target& target, const StreamAssignment& on);
 
 /// Everything wrong with an assignment (ids out of range, unplaced nodes, unused ids).
 std::vector<Error> verify(const Graph& graph, const StreamAssignment& on);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// single: everything on stream 0. A label asks for the opposite, so it is refused, not dropped.
+#include <fmt/format.h>
+
+#include "millstream/assign/cost_model.h"
+#include "millstream/assign/predict.h"
+#include "millstream/assign/rules.h"
+
+namespace millstream {
+namespace {
+
+std::uint32_t best_threads(const Graph& graph, const Target& target) {
+  const TaskGraph tasks(graph);
+  const WorkTable work = work_of(graph, target);
+  return one_lane_us(tasks, work, target, target.cores) < one_lane_us(tasks, work, target, 1)
+             ? target.cores
+             : 1;
+}
+
+void all_on_one(const Graph& graph, StreamAssignment& on) {
+  const StreamId stream = on.streams.empty() ? on.new_stream() : StreamId(0);
+  const TaskTypes emits(graph);
+  for (const NodeId n : graph.nodes()) {
+    if (emits(n)) on.placement[n] = Placement{stream, RuleId()};
+  }
+}
+
+}  // namespace
+
+Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on) {
+  const Graph& graph = in.graph;
+  const Annotations& notes = graph.annotations();
+  if (!notes.label.empty() || !notes.user_label.empty()) {
+    for (const NodeId n : graph.order()) {
+      const auto& user = notes.user_label.get(n);
+      const auto& label = user ? user : notes.label.get(n);
+      if (!label || graph.text(*label).empty()) continue;
+      return Error{ErrorCode::conflict, fmt::format("{} label \"{}\" on {} conflicts with single-stream mode",
+                                                    user ? "user stream" : "stream", graph.text(*label),
+                                                    graph.name(n))}
+          .note(fmt::format("{} = {}(...) carries the label", graph.name(n), graph.type(n)))
+          .note(in.options.single_stream ? "single-stream mode was set by single_stream=true"
+                                         : "single-stream mode was set by strategy single")
+          .help("drop the label, or set single_stream=false");
+    }
+  }
+  all_on_one(graph, on);
+  on.threads_per_op = in.options.threads_per_op.value_or(best_threads(graph, in.target));
+  return on;
+}
+
+StreamAssignment one_stream(const Graph& graph, const Target& target, std::uint32_t threads_per_op) {
+  StreamAssignment on;
+  on.placement = IdVec<NodeId, std::optional<Placement>>(graph.node_count());
+  on.rules.push_back("single");
+  on.reasons.push_back("one stream for everything: the baseline, labels ignored");
+  on.threads_per_op = threads_per_op;
+  all_on_one(graph, on);
+  on.estimate = estimate(graph, target, on);
+  return on;
+}
+
+}  // namespace millstream
