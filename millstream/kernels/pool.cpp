@@ -324,25 +324,40 @@ Result<std::unique_ptr<Kernel>> make_global_pool(const KernelSpec& spec) {
   });
 }
 
+/// Indices count in the output that the window alone gives; an explicit larger output_shape keeps that
+/// block at its low corner and fills the rest with zeros.
 Result<std::unique_ptr<Kernel>> make_max_unpool(const KernelSpec& spec) {
   const DType type = spec.input_desc(0).dtype;
   if (!is_real(type)) return unsupported_node(spec, fmt::format("element type {}", dtype_name(type)));
-  return make_function_kernel([node = std::string(spec.name())](KernelArgs& args) -> Result<void> {
+  return make_function_kernel([node = std::string(spec.name()), attrs = WindowAttrs::read(spec.attrs())](
+                                  KernelArgs& args) -> Result<void> {
     const Tensor &x = args.input(0), &indices = args.input(1);
     Tensor& y = args.output(0);
     if (indices.dtype() != DType::i64 || indices.elements() != x.elements()) {
       return kernel_failed(node, "indices do not match the input");
     }
-    const auto at = indices.as<std::int64_t>();
-    for (const std::int64_t i : at) {
-      if (i < 0 || i >= y.elements()) {
-        return kernel_failed(node, fmt::format("index {} is outside [0, {})", i, y.elements()));
-      }
+    const std::size_t rank = x.shape().size();
+    if (rank < 3 || y.shape().size() != rank) return kernel_failed(node, "input and output differ in rank");
+    MST_TRY(const Window w, attrs.resolve(node, x.shape().subspan(2), {}));
+    Dims block = {x.shape()[0], x.shape()[1]};
+    for (std::size_t d = 0; d < w.rank(); ++d) {
+      block.push_back((x.shape()[2 + d] - 1) * w.strides[d] - w.begin[d] - w.end[d] + w.kernel[d]);
     }
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (block[d] > y.shape()[d]) return kernel_failed(node, "output_shape is smaller than the unpooled window");
+    }
+    const std::int64_t count = count_of(block);
+    const Dims strides = strides_of(y.shape());
     const std::size_t size = dtype_bits(x.dtype()) / 8;
     std::fill(y.mutable_bytes(), y.mutable_bytes() + y.byte_size(), std::byte{0});
+    const auto at = indices.as<std::int64_t>();
     for (std::size_t i = 0; i < at.size(); ++i) {
-      std::copy_n(x.bytes() + i * size, size, y.mutable_bytes() + static_cast<std::size_t>(at[i]) * size);
+      if (at[i] < 0 || at[i] >= count) {
+        return kernel_failed(node, fmt::format("index {} is outside [0, {})", at[i], count));
+      }
+      std::int64_t rest = at[i], to = 0;
+      for (std::size_t d = rank; d-- > 0; rest /= block[d]) to += rest % block[d] * strides[d];
+      std::copy_n(x.bytes() + i * size, size, y.mutable_bytes() + static_cast<std::size_t>(to) * size);
     }
     return {};
   });
