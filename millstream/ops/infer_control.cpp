@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/ops/infer_control.h"
+
+#include <fmt/format.h>
+
+namespace millstream {
+namespace {
+
+using Descs = Result<std::vector<TensorDesc>>;
+using InferBody = std::function<Result<void>(Graph&)>;
+
+Error wrong(const ShapeContext& c, std::string what) {
+  return Error{ErrorCode::shape, fmt::format("{} \"{}\": {}", c.type, c.node, what)};
+}
+
+TensorDesc at(const ShapeContext& c, std::size_t i) { return c.inputs[i] != nullptr ? *c.inputs[i] : TensorDesc{}; }
+
+std::optional<BodyId> body_named(const Graph& graph, NodeId node, std::string_view attribute) {
+  for (const Body& b : graph.bodies(node)) {
+    if (b.attribute == attribute) return b.body;
+  }
+  return std::nullopt;
+}
+
+Descs infer_if(Graph& graph, NodeId node, const ShapeContext& c, const InferBody& infer_body) {
+  std::vector<TensorDesc> out;
+  for (const std::string_view branch : {"then_branch", "else_branch"}) {
+    const auto id = body_named(graph, node, branch);
+    if (!id) return wrong(c, fmt::format("has no {}", branch));
+    Graph& body = graph.mutable_body(*id);
+    if (!body.inputs().empty()) return wrong(c, fmt::format("its {} has inputs, needs none", branch));
+    if (body.outputs().size() != c.output_count) {
+      return wrong(c, fmt::format("its {} has {} outputs, needs {}", branch, body.outputs().size(), c.output_count));
+    }
+    MST_TRY_VOID(infer_body(body));
+    for (std::size_t i = 0; i < c.output_count; ++i) {
+      const TensorDesc& desc = body.desc(body.outputs()[i]);
+      if (branch == "then_branch") {
+        out.push_back(desc);
+      } else {
+        out[i] = join(out[i], desc);
+      }
+    }
+  }
+  return out;
+}
+
+// Turns `carried` (the state before the first turn) into descs that hold before and after every turn;
+// the body keeps what was inferred last. `fixed` are the descs of the other body inputs.
+Result<std::vector<TensorDesc>> settle(Graph& kept, const ShapeContext& c, std::vector<TensorDesc> before,
+                                       std::size_t first_input, std::size_t first_output, std::size_t count,
+                                       const InferBody& infer_body) {
+  const Graph pristine = kept;  // each attempt starts from the hints alone
+  for (int attempt = 0;; ++attempt) {
+    kept = pristine;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const ValueId v = kept.inputs()[i];
+      // A hint of the body's own would bind a dimension that the second turn changes.
+      kept.set_desc(v, before[i].dtype == DType::undefined ? refine(before[i], kept.desc(v)) : before[i]);
+    }
+    MST_TRY_VOID(infer_body(kept));
+    bool stable = true;
+    std::vector<TensorDesc> joined = before;
+    for (std::size_t i = 0; i < count; ++i) {
+      TensorDesc& state = joined[first_input + i];
+      const TensorDesc after = kept.desc(kept.outputs()[first_output + i]);
+      if (state.dtype != DType::undefined && after.dtype != DType::undefined && state.dtype != after.dtype) {
+        return wrong(c, fmt::format("carried value {} enters as {} and leaves as {}", i, to_string(state),
+                                    to_string(after)));
+      }
+      TensorDesc both = join(state, after);
+      if (attempt >= 3) both.shape.reset();  // changes may pass from value to value, one a turn
+      if (both.dtype == DType::undefined) both.dtype = state.dtype != DType::undefined ? state.dtype : after.dtype;
+      stable = stable && both == state;
+      state = std::move(both);
+    }
+    // Element types that are unknown may still arrive one a turn; then nothing can change any more.
+    if (stable || attempt > 3 + static_cast<int>(count)) return before;
+    before = std::move(joined);
+  }
+}
+
+Descs infer_loop(Graph& graph, NodeId node, const ShapeContext& c, const InferBody& infer_body) {
+  const auto id = body_named(graph, node, "body");
+  if (!id) return wrong(c, "has no body");
+  Graph& body = graph.mutable_body(*id);
+  if (c.inputs.size() < 2) return wrong(c, fmt::format("has {} inputs, needs the trip count and the condition", c.inputs.size()));
+  const std::size_t carried = c.inputs.size() - 2;
+  if (body.inputs().size() != carried + 2) {
+    return wrong(c, fmt::format("its body has {} inputs, needs {}", body.inputs().size(), carried + 2));
+  }
+  if (body.outputs().size() < carried + 1 || body.outputs().size() - 1 != c.output_count) {
+    return wrong(c, fmt::format("its body has {} outputs, needs {}", body.outputs().size(), c.output_count + 1));
+  }
+  std::vector<TensorDesc> before = {TensorDesc::of(DType::i64, {}), TensorDesc::of(DType::boolean, {})};
+  for (std::size_t i = 0; i < carried; ++i) before.push_back(at(c, 2 + i));
+  MST_TRY(const std::vector<TensorDesc> state, settle(body, c, std::move(before), 2, 1, carried, infer_body));
+  std::vector<TensorDesc> out;
+  for (std::size_t i = 0; i < carried; ++i) out.push_back(state[2 + i]);
+  for (std::size_t i = carried; i < c.output_count; ++i) {
+    // The turns stack up in front; how many there are, the condition may decide.
+    TensorDesc desc = body.desc(body.outputs()[1 + i]);
+    if (desc.shape) desc.shape->insert(desc.shape->begin(), Dim{});
+    out.push_back(std::move(desc));
+  }
+  return out;
+}
+
+// Scan since opset 9: no batch dimension.
+Descs infer_scan(Graph& graph, NodeId node, const ShapeContext& c, const InferBody& infer_body) {
+  const auto id = body_named(graph, node, "body");
+  if (!id) return wrong(c, "has no body");
+  Graph& body = graph.mutable_body(*id);
+  const std::int64_t scanned = c.attrs.get_int("num_scan_inputs", 0);
+  if (scanned < 1 || static_cast<std::size_t>(scanned) > c.inputs.size()) {
+    return wrong(c, fmt::format("num_scan_inputs is {}, the node has {} inputs", scanned, c.inputs.size()));
+  }
+  const std::size_t states = c.inputs.size() - static_cast<std::size_t>(scanned);
+  if (body.inputs().size() != c.inputs.size() || body.outputs().size() != c.output_count || c.output_count < states) {
+    return wrong(c, fmt::format("its body has {} inputs and {} outputs, needs {} and {}", body.inputs().size(),
+                                body.outputs().size(), c.inputs.size(), c.output_count));
+  }
+  const auto in_axes = c.attrs.get_ints("scan_input_axes");
+  const auto out_axes = c.attrs.get_ints("scan_output_axes");
+  std::vector<TensorDesc> before;
+  Dim turns;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    TensorDesc desc = at(c, i);
+    if (i >= states && desc.shape) {
+      const std::size_t k = i - states;
+      const auto rank = static_cast<std::int64_t>(desc.shape->size());
+      std::int64_t axis = k < in_axes.size() ? in_axes[k] : 0;
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= rank) return wrong(c, fmt::format("scan_input_axes[{}] is out of range for {}", k, to_string(desc)));
+      const Dim d = (*desc.shape)[static_cast<std::size_t>(axis)];
+      if (turns.known() && d.known() && *turns.value != *d.value) {
+        return wrong(c, fmt::format("scan inputs are {} and {} long", *turns.value, *d.value));
+      }
+      if (!turns.known()) turns = d;
+      desc.shape->erase(desc.shape->begin() + axis);
+    }
+    before.push_back(std::move(desc));
+  }
+  MST_TRY(const std::vector<TensorDesc> state, settle(body, c, std::move(before), 0, 0, states, infer_body));
+  std::vector<TensorDesc> out(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(states));
+  for (std::size_t i = states; i < c.output_count; ++i) {
+    TensorDesc desc = body.desc(body.outputs()[i]);
+    if (desc.shape) {
+      const std::size_t k = i - states;
+      const auto rank = static_cast<std::int64_t>(desc.shape->size()) + 1;
+      std::int64_t axis = k < out_axes.size() ? out_axes[k] : 0;
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= rank) return wrong(c, fmt::format("scan_output_axes[{}] is out of range", k));
+      desc.shape->insert(desc.shape->begin() + axis, turns);
+    }
+    out.push_back(std::move(desc));
+  }
+  return out;
+}
+
+}  // namespace
+
+TensorDesc refine(const TensorDesc& found, const TensorDesc& hint) {
+  TensorDesc out = found;
+  if (out.dtype == DType::undefined) out.dtype = hint.dtype;
+  if (!hint.shape) return out;
+  if (!out.shape) {
+    out.shape = hint.shape;
+    return out;
+  }
+  if (out.shape->size() != hint.shape->size()) return out;
+  for (std::size_t i = 0; i < out.shape->size(); ++i) {
+    Dim& d = (*out.shape)[i];
+    const Dim& h = (*hint.shape)[i];
+    if (d.known()) continue;
+    if (h.known() || d.symbol.empty()) d = h;
+  }
+  return out;
+}
+
+TensorDesc join(const TensorDesc& a, const TensorDesc& b) {
+  TensorDesc out;
+  if (a.dtype == b.dtype) out.dtype = a.dtype;
+  if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) return out;
+  out.shape.emplace();
+  for (std::size_t i = 0; i < a.shape->size(); ++i) {
+    out.shape->push_back((*a.shape)[i] == (*b.shape)[i] ? (*a.shape)[i] : Dim{});
+  }
+  return out;
+}
+
+Result<std::vector<TensorDesc>> infer_control(Graph& graph, NodeId node, const ShapeContext& context,
+                                              const std::function<Result<void>(Graph&)>& infer_body) {
+  if (context.type == "If") return infer_if(graph, node, context, infer_body);
+  if (context.type == "Loop") return infer_loop(graph, node, context, infer_body);
+  if (context.type == "Scan") return infer_scan(graph, node, context, infer_body);
+  return Error{ErrorCode::unsupported_operator,
+               fmt::format("{} \"{}\": an operator with a nested graph that is not If, Loop or Scan", context.type, context.node)};
+}
+
+}  // namespace millstream
