@@ -13,31 +13,59 @@ double Compiled::total_ms() const {
   return sum;
 }
 
+namespace {
+
+class StageClock {
+ public:
+  explicit StageClock(Compiled& out) : out_(out) {}
+  void done(std::string name) {
+    const auto now = std::chrono::steady_clock::now();
+    out_.stage_ms.push_back({std::move(name), std::chrono::duration<double, std::milli>(now - last_).count()});
+    last_ = now;
+  }
+
+ private:
+  Compiled& out_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Everything behind assign_streams, which has filled out.assignment.
+Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOptions& options, Compiled& out, StageClock& clock) {
+  MST_TRY(out.sync, plan_sync(graph, out.assignment, options.sync));
+  clock.done("sync");
+  MST_TRY(out.schedule, lower(graph, out.assignment, out.sync, target, options.lower));
+  clock.done("lower");
+  MST_TRY(out.memory, plan_memory(graph, out.schedule, options.memory));
+  clock.done("memory");
+  if (!options.verify) return {};
+  const CheckReport report = check(graph, out.schedule, &target, out.memory.reuse, false);
+  if (!report.ok()) {
+    return Error{ErrorCode::internal, "the verifier rejects our own plan: " + report.violations.front().message}
+        .help("this is a defect of millstream; please report the model and the command");
+  }
+  clock.done("verify");
+  return {};
+}
+
+}  // namespace
+
 Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options) {
   Compiled out;
-  auto last = std::chrono::steady_clock::now();
-  const auto stage_done = [&](std::string name) {
-    const auto now = std::chrono::steady_clock::now();
-    out.stage_ms.push_back({std::move(name), std::chrono::duration<double, std::milli>(now - last).count()});
-    last = now;
-  };
-
+  StageClock clock(out);
   MST_TRY(out.assignment, assign_streams(graph, target, options.assign));
-  stage_done("assign");
-  MST_TRY(out.sync, plan_sync(graph, out.assignment, options.sync));
-  stage_done("sync");
-  MST_TRY(out.schedule, lower(graph, out.assignment, out.sync, target, options.lower));
-  stage_done("lower");
-  MST_TRY(out.memory, plan_memory(graph, out.schedule, options.memory));
-  stage_done("memory");
-  if (options.verify) {
-    const CheckReport report = check(graph, out.schedule, &target, out.memory.reuse, false);
-    if (!report.ok()) {
-      return Error{ErrorCode::internal, "the verifier rejects our own plan: " + report.violations.front().message}
-          .help("this is a defect of millstream; please report the model and the command");
-    }
-    stage_done("verify");
-  }
+  clock.done("assign");
+  MST_TRY_VOID(plan_rest(graph, target, options, out, clock));
+  return out;
+}
+
+Result<Compiled> compile_assignment(const Graph& graph, const Target& target, StreamAssignment assignment,
+                                    const CompileOptions& options) {
+  Compiled out;
+  StageClock clock(out);
+  std::vector<Error> errors = verify(graph, assignment);
+  if (!errors.empty()) return std::move(errors.front());
+  out.assignment = std::move(assignment);
+  MST_TRY_VOID(plan_rest(graph, target, options, out, clock));
   return out;
 }
 

@@ -37,6 +37,10 @@ struct Compiled {
 /// assign_streams -> plan_sync -> lower -> plan_memory -> check. Errors: those of the stages.
 Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options);
 
+/// The stages behind an assignment that already stands: the one-stream baseline, a user's own.
+Result<Compiled> compile_assignment(const Graph& graph, const Target& target, StreamAssignment assignment,
+                                    const CompileOptions& options);
+
 /// One row of the option table (docs/options.md is printed from it).
 struct OptionRow {
   std::string_view key;        ///< native, --set KEY=VALUE

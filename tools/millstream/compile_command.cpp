@@ -109,6 +109,15 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["memory"] = {{"peak_bytes", c.memory.peak_bytes},
                     {"single_stream_bytes", c.memory.single_stream_bytes},
                     {"lower_bound_bytes", c.memory.lower_bound_bytes}};
+  if (const auto& e = c.assignment.estimate) {
+    json["estimated"] = {{"span_us", e->span_us}, {"single_stream_us", e->single_stream_us}, {"lower_bound_us", e->lower_bound_us},
+                         {"overlap", e->overlap}, {"limited_by", e->limited_by}, {"unknown_costs", e->unknown_costs}};
+  }
+  json["considered"] = Json::array();
+  for (const Candidate& candidate : c.assignment.considered) {
+    json["considered"].push_back({{"streams", candidate.streams}, {"threads_per_op", candidate.threads_per_op},
+                                  {"span_us", candidate.span_us}, {"pairs", candidate.pairs}});
+  }
   json["rules"] = Json::array();
   for (const RuleReport& r : c.assignment.reports) {
     json["rules"].push_back({{"rule", r.rule}, {"placed", r.nodes_placed}, {"moved", r.nodes_moved}, {"ms", r.milliseconds}});
@@ -128,6 +137,10 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
                  c.sync.kept.size(), c.sync.dropped.size(), sync.records, sync.waits, c.schedule.event_count);
   fmt::format_to(to, "memory     peak {} bytes (one stream {}, lower bound {})\n", c.memory.peak_bytes,
                  c.memory.single_stream_bytes, c.memory.lower_bound_bytes);
+  if (const auto& e = c.assignment.estimate) {
+    fmt::format_to(to, "predicted  {:.1f} us; best one-stream plan {:.1f}, no plan under {:.1f} ({})\n", e->span_us, e->single_stream_us,
+                   e->lower_bound_us, e->limited_by);
+  }
   fmt::format_to(to, "compiled   in {:.2f} ms:", c.total_ms());
   for (const auto& [name, ms] : c.stage_ms) fmt::format_to(to, " {} {:.2f}", name, ms);
   out += '\n';

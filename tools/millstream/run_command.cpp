@@ -177,10 +177,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   const std::uint32_t single_threads = options.compare_threads.value_or(threads);
   if (!options.compare.empty()) {
     // The baseline ignores labels: it is a measurement, not the single-stream option.
-    CompileOptions one = pipeline.compile;
-    one.assign.strategy = Strategy::single;
-    one.assign.single_stream = false;
-    MST_TRY(Compiled compiled, compile(graph, pipeline.target, one));
+    MST_TRY(Compiled compiled, compile_assignment(graph, pipeline.target, one_stream(graph, pipeline.target, single_threads), pipeline.compile));
     MST_TRY(single, make_engine(graph, std::move(compiled.schedule), std::move(compiled.memory), kernels, 1, single_threads));
   }
 
