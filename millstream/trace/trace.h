@@ -26,13 +26,15 @@ struct Trace {
   bool virtual_time = false;
 };
 
-/// Text lanes on a grid of `tick_ns`: the picture of the golden tests.
+/// Text lanes on a grid of `tick_ns`: the picture of the golden tests. At most 1000 columns.
 std::string print_lanes(const Graph& graph, const Schedule& schedule, const Trace& trace,
                         std::uint64_t tick_ns);
 /// Chrome trace JSON (opens in Perfetto): one track a stream, flow arrows from record to wait.
 std::string to_chrome_json(const Graph& graph, const Schedule& schedule, const Trace& trace);
-/// Share of busy time with two or more streams busy, in [0, 1].
+/// Share of busy time (a launch runs) with two or more streams busy, in [0, 1].
 double overlap(const Schedule& schedule, const Trace& trace);
+/// Everything wrong with a trace: a task missing, spans against stream order, a wait that ends before its
+/// record begins, a node that begins before one it depends on has ended.
 std::vector<Error> verify(const Graph& graph, const Schedule& schedule, const Trace& trace);
 
 }  // namespace millstream
