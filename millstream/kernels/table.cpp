@@ -18,9 +18,10 @@ constexpr Table kTables[] = {
     kernels_norm,
     kernels_pool,
     kernels_softmax,
-    kernels_norm,
-    kernels_pool,
-    kernels_softmax,
+    kernels_recurrent,
+    kernels_resize,
+    kernels_quant_nn,
+    kernels_loss,
 };
 
 }  // namespace

@@ -17,5 +17,9 @@ std::span<const KernelEntry> kernels_matmul();
 std::span<const KernelEntry> kernels_norm();
 std::span<const KernelEntry> kernels_pool();
 std::span<const KernelEntry> kernels_softmax();
+std::span<const KernelEntry> kernels_recurrent();
+std::span<const KernelEntry> kernels_resize();
+std::span<const KernelEntry> kernels_quant_nn();
+std::span<const KernelEntry> kernels_loss();
 
 }  // namespace millstream
