@@ -92,6 +92,12 @@ TEST(Target, AComplaintNamesFileLineKeyAndWhatIsAllowed) {
   EXPECT_EQ(failure(kSmall), "no error");
 }
 
+TEST(Target, ABrokenTableHeaderOrALetterBeyondAsciiIsAnErrorNotACrash) {
+  EXPECT_NE(failure("[\t").find("t.toml:1:"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\n[!]\n").find("t.toml:2:"), std::string::npos);
+  EXPECT_NE(failure("# \xc9\xa1\n").find("plain ASCII"), std::string::npos);
+}
+
 TEST(Target, AnUnknownNameListsTheBuiltIns) {
   const Result<Target> t = load_target("gpu");
   ASSERT_FALSE(t.ok());
