@@ -40,4 +40,23 @@ build() {
   fi
 }
 
+# run_ctest PRESET [CTEST OPTIONS]: shows what failed and ends with "ctest: N passed, N failed, N skipped". `wrap`
+# may hold a command to run it under. The lines of single tests are counted, since the summary's words change with
+# ctest's version.
+wrap=()
+run_ctest() {
+  local preset=$1 out="$root/build/logs/ctest-$1.txt" status=0 ran good skip
+  shift
+  mkdir -p "$root/build/logs"
+  (cd "$root/build/$preset" && "${wrap[@]}" ctest -j "$(jobs)" --output-on-failure --no-tests=error "$@") >"$out" 2>&1 || status=$?
+  [ "$status" = 0 ] || grep -vE '^ *Start +[0-9]+:| Passed +[0-9.]+ sec$' "$out" | tail -n 80
+  ran=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+:' "$out") || true
+  good=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+:.* Passed +[0-9.]+ sec' "$out") || true
+  skip=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+:.*\*\*\*Skipped' "$out") || true
+  ctest_passed=$good ctest_failed=$((ran - good - skip)) ctest_skipped=$skip
+  [ "$status" = 0 ] || [ "$ctest_failed" -gt 0 ] || ctest_failed=1
+  say "ctest: $ctest_passed passed, $ctest_failed failed, $ctest_skipped skipped"
+  return "$status"
+}
+
 python() { "$root/.venv/bin/python" "$@"; }
