@@ -13,6 +13,14 @@ constexpr Table kTables[] = {
     kernels_unary,
     kernels_binary,
     kernels_movement,
+    kernels_cast,
+    kernels_reduce,
+    kernels_pad,
+    kernels_indexing,
+    kernels_selection,
+    kernels_generator,
+    kernels_quantize,
+    kernels_det,
     kernels_conv,
     kernels_matmul,
     kernels_norm,
@@ -22,6 +30,8 @@ constexpr Table kTables[] = {
     kernels_resize,
     kernels_quant_nn,
     kernels_loss,
+    kernels_attention,
+    kernels_einsum,
 };
 
 }  // namespace

@@ -11,6 +11,14 @@ namespace millstream {
 std::span<const KernelEntry> kernels_unary();
 std::span<const KernelEntry> kernels_binary();
 std::span<const KernelEntry> kernels_movement();
+std::span<const KernelEntry> kernels_cast();
+std::span<const KernelEntry> kernels_reduce();
+std::span<const KernelEntry> kernels_pad();
+std::span<const KernelEntry> kernels_indexing();
+std::span<const KernelEntry> kernels_selection();
+std::span<const KernelEntry> kernels_generator();
+std::span<const KernelEntry> kernels_quantize();
+std::span<const KernelEntry> kernels_det();
 
 std::span<const KernelEntry> kernels_conv();
 std::span<const KernelEntry> kernels_matmul();
@@ -21,5 +29,7 @@ std::span<const KernelEntry> kernels_recurrent();
 std::span<const KernelEntry> kernels_resize();
 std::span<const KernelEntry> kernels_quant_nn();
 std::span<const KernelEntry> kernels_loss();
+std::span<const KernelEntry> kernels_attention();
+std::span<const KernelEntry> kernels_einsum();
 
 }  // namespace millstream
