@@ -30,6 +30,9 @@ constexpr Table kTables[] = {
     kernels_resize,
     kernels_quant_nn,
     kernels_loss,
+    kernels_grid,
+    kernels_roi,
+    kernels_signal,
     kernels_attention,
     kernels_einsum,
 };

@@ -29,6 +29,9 @@ std::span<const KernelEntry> kernels_recurrent();
 std::span<const KernelEntry> kernels_resize();
 std::span<const KernelEntry> kernels_quant_nn();
 std::span<const KernelEntry> kernels_loss();
+std::span<const KernelEntry> kernels_grid();
+std::span<const KernelEntry> kernels_roi();
+std::span<const KernelEntry> kernels_signal();
 std::span<const KernelEntry> kernels_attention();
 std::span<const KernelEntry> kernels_einsum();
 
