@@ -51,8 +51,8 @@ Descs scan(const ShapeContext& c) {
 
 // Scan's first form (opset 8) has a batch axis and is not followed.
 constexpr OpSchema kTable[] = {
-    {"If", "", 7, 23, 1, 1, branch, move_cost, false, false, /*data_dependent=*/true},
-    {"Loop", "", 7, 23, 0, kVariadic, loop, move_cost, false, false, /*data_dependent=*/true},
+    {"If", "", 6, 23, 1, 1, branch, move_cost, false, false, /*data_dependent=*/true},
+    {"Loop", "", 6, 23, 0, kVariadic, loop, move_cost, false, false, /*data_dependent=*/true},
     {"Scan", "", 9, 23, 1, kVariadic, scan, move_cost, false, false, /*data_dependent=*/true},
 };
 

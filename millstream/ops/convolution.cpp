@@ -206,9 +206,9 @@ OpCost conv_transpose_cost(const Attrs&, InputDescs inputs, OutputDescs outputs)
 }
 
 constexpr OpSchema kTable[] = {
-    {"Conv", "", 7, 23, 2, 3, conv, conv_cost},
+    {"Conv", "", 6, 23, 2, 3, conv, conv_cost},
     {"ConvInteger", "", 10, 23, 2, 4, conv_integer, conv_cost},
-    {"ConvTranspose", "", 7, 23, 2, 3, conv_transpose, conv_transpose_cost},
+    {"ConvTranspose", "", 6, 23, 2, 3, conv_transpose, conv_transpose_cost},
     {"DeformConv", "", 19, 23, 3, 5, deform_conv, conv_cost},
     {"QLinearConv", "", 10, 23, 8, 9, qlinear_conv, qlinear_conv_cost},
 };

@@ -21,6 +21,7 @@ Descs binary(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(0, "A", TypeSet(AllowedBits)));
   MST_TRY_VOID(in.expect_types(1, "B", TypeSet(AllowedBits)));
   MST_TRY(const DType dtype, in.common_dtype({0, 1}));
+  MST_TRY_VOID(expect_numpy_alignment(in));
   MST_TRY(std::optional<Dims> dims, broadcast(in, {0, 1}));
   return std::vector<TensorDesc>{dims ? described(dtype, std::move(*dims)) : unknown(dtype)};
 }
@@ -31,6 +32,7 @@ Descs pow_shape(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(0, "base", types::kNumeric));
   MST_TRY_VOID(in.expect_types(1, "exponent", types::kNumeric));
   if (c.opset < 12) MST_TRY_VOID(in.common_dtype({0, 1}));
+  MST_TRY_VOID(expect_numpy_alignment(in));
   MST_TRY(std::optional<Dims> dims, broadcast(in, {0, 1}));
   return std::vector<TensorDesc>{dims ? described(in.dtype(0), std::move(*dims)) : unknown(in.dtype(0))};
 }
@@ -71,6 +73,11 @@ Descs prelu(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(0, "X", types::kNumeric));
   MST_TRY_VOID(in.common_dtype({0, 1}));
   if (in.dims(0) != nullptr && in.dims(1) != nullptr) {
+    // Opset 6 lays a vector of slopes along axis 1, whatever the rank.
+    if (c.opset < 7 && in.dims(0)->size() > 2) {
+      const Dim slopes = product(*in.dims(1), 0, in.dims(1)->size());
+      if (!slopes.known() || *slopes.value != 1) return in.unsupported("has a slope a channel at opset 6, expected one");
+    }
     MST_TRY_VOID(expect_broadcasts_to(in, "slope", *in.dims(1), *in.dims(0)));
   }
   return std::vector<TensorDesc>{in.desc(0)};
@@ -103,10 +110,12 @@ Descs dropout(const ShapeContext& c) {
     const auto ratio = in.has(1) ? in.scalar(1) : std::optional<double>(0.5);
     const bool harmless = (training && *training == 0) || (ratio && *ratio == 0);
     if (training && !harmless && ratio) {
-      return Error{ErrorCode::unsupported_operator,
-                   fmt::format("Dropout \"{}\": training with ratio {} draws random numbers", c.node, *ratio)}
+      return in.unsupported(fmt::format("training with ratio {} draws random numbers", *ratio))
           .help("export the model for inference, or set training_mode to false");
     }
+  }
+  if (c.opset < 7 && in.attrs().get_int("is_test", 0) == 0) {
+    return in.unsupported("is_test=0 (training) draws random numbers");
   }
   std::vector<TensorDesc> out{in.desc(0)};
   if (c.output_count > 1) {
@@ -151,7 +160,7 @@ constexpr OpSchema binary_row(std::string_view type, int since, ShapeFn shape) {
   return {type, "", since, 23, 2, 2, shape, elementwise_cost<1>};
 }
 constexpr OpSchema variadic_row(std::string_view type, ShapeFn shape) {
-  return {type, "", 7, 23, 1, kVariadic, shape, variadic_cost};
+  return {type, "", 6, 23, 1, kVariadic, shape, variadic_cost};
 }
 
 constexpr ShapeFn kFloatShape = same_as_input<kFloats>;
@@ -159,10 +168,10 @@ constexpr ShapeFn kNumberShape = same_as_input<kNumbers>;
 constexpr ShapeFn kSignedShape = same_as_input<kSignedOrFloat>;
 
 constexpr OpSchema kTable[] = {
-    unary_row("Abs", 7, kNumberShape, elementwise_cost<1>),
+    unary_row("Abs", 6, kNumberShape, elementwise_cost<1>),
     unary_row("Acos", 7, kFloatShape, elementwise_cost<10>),
     unary_row("Acosh", 9, kFloatShape, elementwise_cost<10>),
-    binary_row("Add", 7, binary<kNumbers>),
+    binary_row("Add", 6, binary<kNumbers>),
     unary_row("Asin", 7, kFloatShape, elementwise_cost<10>),
     unary_row("Asinh", 9, kFloatShape, elementwise_cost<10>),
     unary_row("Atan", 7, kFloatShape, elementwise_cost<10>),
@@ -172,50 +181,50 @@ constexpr OpSchema kTable[] = {
     unary_row("BitwiseNot", 18, same_as_input<types::kInteger.bits>, elementwise_cost<1>),
     binary_row("BitwiseOr", 18, binary<types::kInteger.bits>),
     binary_row("BitwiseXor", 18, binary<types::kInteger.bits>),
-    {"Cast", "", 7, 23, 1, 1, cast, elementwise_cost<1>},
+    {"Cast", "", 6, 23, 1, 1, cast, elementwise_cost<1>},
     {"CastLike", "", 15, 23, 2, 2, cast_like, elementwise_cost<1>},
-    unary_row("Ceil", 7, kFloatShape, elementwise_cost<1>),
+    unary_row("Ceil", 6, kFloatShape, elementwise_cost<1>),
     unary_row("Celu", 12, kFloatShape, elementwise_cost<10>),
-    {"Clip", "", 7, 23, 1, 3, clip, elementwise_cost<2>},
+    {"Clip", "", 6, 23, 1, 3, clip, elementwise_cost<2>},
     unary_row("Cos", 7, kFloatShape, elementwise_cost<10>),
     unary_row("Cosh", 9, kFloatShape, elementwise_cost<10>),
-    binary_row("Div", 7, binary<kNumbers>),
-    {"Dropout", "", 7, 23, 1, 3, dropout, no_cost, /*view=*/true},
-    unary_row("Elu", 7, kFloatShape, elementwise_cost<10>),
+    binary_row("Div", 6, binary<kNumbers>),
+    {"Dropout", "", 6, 23, 1, 3, dropout, no_cost, /*view=*/true},
+    unary_row("Elu", 6, kFloatShape, elementwise_cost<10>),
     unary_row("Erf", 9, kNumberShape, elementwise_cost<10>),
-    unary_row("Exp", 7, kFloatShape, elementwise_cost<8>),
-    unary_row("Floor", 7, kFloatShape, elementwise_cost<1>),
+    unary_row("Exp", 6, kFloatShape, elementwise_cost<8>),
+    unary_row("Floor", 6, kFloatShape, elementwise_cost<1>),
     unary_row("Gelu", 20, gelu, elementwise_cost<10>),
-    unary_row("HardSigmoid", 7, kFloatShape, elementwise_cost<4>),
+    unary_row("HardSigmoid", 6, kFloatShape, elementwise_cost<4>),
     unary_row("HardSwish", 14, kFloatShape, elementwise_cost<5>),
-    {"Identity", "", 7, 23, 1, 1, same_as_input<types::kAny.bits>, no_cost, /*view=*/true},
-    unary_row("LeakyRelu", 7, kFloatShape, elementwise_cost<2>),
-    unary_row("Log", 7, kFloatShape, elementwise_cost<8>),
+    {"Identity", "", 6, 23, 1, 1, same_as_input<types::kAny.bits>, no_cost, /*view=*/true},
+    unary_row("LeakyRelu", 6, kFloatShape, elementwise_cost<2>),
+    unary_row("Log", 6, kFloatShape, elementwise_cost<8>),
     variadic_row("Max", variadic<kNumbers>),
     variadic_row("Mean", variadic<kFloats>),
     variadic_row("Min", variadic<kNumbers>),
     unary_row("Mish", 18, kFloatShape, elementwise_cost<10>),
     {"Mod", "", 10, 23, 2, 2, mod_shape, elementwise_cost<2>},
-    binary_row("Mul", 7, binary<kNumbers>),
-    unary_row("Neg", 7, kSignedShape, elementwise_cost<1>),
-    {"PRelu", "", 7, 23, 2, 2, prelu, elementwise_cost<2>},
-    {"Pow", "", 7, 23, 2, 2, pow_shape, elementwise_cost<10>},
-    unary_row("Reciprocal", 7, kFloatShape, elementwise_cost<1>),
-    unary_row("Relu", 7, kSignedShape, elementwise_cost<1>),
+    binary_row("Mul", 6, binary<kNumbers>),
+    unary_row("Neg", 6, kSignedShape, elementwise_cost<1>),
+    {"PRelu", "", 6, 23, 2, 2, prelu, elementwise_cost<2>},
+    {"Pow", "", 6, 23, 2, 2, pow_shape, elementwise_cost<10>},
+    unary_row("Reciprocal", 6, kFloatShape, elementwise_cost<1>),
+    unary_row("Relu", 6, kSignedShape, elementwise_cost<1>),
     unary_row("Round", 11, kFloatShape, elementwise_cost<1>),
-    unary_row("Selu", 7, kFloatShape, elementwise_cost<10>),
+    unary_row("Selu", 6, kFloatShape, elementwise_cost<10>),
     unary_row("Shrink", 9, kNumberShape, elementwise_cost<2>),
-    unary_row("Sigmoid", 7, kFloatShape, elementwise_cost<10>),
+    unary_row("Sigmoid", 6, kFloatShape, elementwise_cost<10>),
     unary_row("Sign", 9, kNumberShape, elementwise_cost<1>),
     unary_row("Sin", 7, kFloatShape, elementwise_cost<10>),
     unary_row("Sinh", 9, kFloatShape, elementwise_cost<10>),
-    unary_row("Softplus", 7, kFloatShape, elementwise_cost<10>),
-    unary_row("Softsign", 7, kFloatShape, elementwise_cost<3>),
-    unary_row("Sqrt", 7, kFloatShape, elementwise_cost<1>),
-    binary_row("Sub", 7, binary<kNumbers>),
+    unary_row("Softplus", 6, kFloatShape, elementwise_cost<10>),
+    unary_row("Softsign", 6, kFloatShape, elementwise_cost<3>),
+    unary_row("Sqrt", 6, kFloatShape, elementwise_cost<1>),
+    binary_row("Sub", 6, binary<kNumbers>),
     variadic_row("Sum", variadic<kFloats>),
     unary_row("Tan", 7, kFloatShape, elementwise_cost<10>),
-    unary_row("Tanh", 7, kFloatShape, elementwise_cost<10>),
+    unary_row("Tanh", 6, kFloatShape, elementwise_cost<10>),
     unary_row("ThresholdedRelu", 10, kFloatShape, elementwise_cost<1>),
 };
 

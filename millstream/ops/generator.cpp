@@ -131,13 +131,13 @@ Descs constant(const ShapeContext& c) {
 }
 
 constexpr OpSchema kTable[] = {
-    {"Constant", "", 7, 23, 0, 0, constant, no_cost, false, /*no_task=*/true},
+    {"Constant", "", 6, 23, 0, 0, constant, no_cost, false, /*no_task=*/true},
     {"ConstantOfShape", "", 9, 23, 1, 1, constant_of_shape, move_cost},
     {"EyeLike", "", 9, 23, 1, 1, eye_like, move_cost},
     {"Fill", "millstream", 1, 23, 0, 0, fill, elementwise_cost<4>},
     {"Range", "", 11, 23, 3, 3, range, elementwise_cost<2>},
-    {"Shape", "", 7, 23, 1, 1, shape_of, no_cost},
-    {"Size", "", 7, 23, 1, 1, size_of, no_cost},
+    {"Shape", "", 6, 23, 1, 1, shape_of, no_cost},
+    {"Size", "", 6, 23, 1, 1, size_of, no_cost},
 };
 
 }  // namespace

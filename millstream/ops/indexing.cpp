@@ -248,7 +248,7 @@ constexpr CostFn kSelectCost = per_input_cost<8>;
 
 constexpr OpSchema kTable[] = {
     {"Compress", "", 9, 23, 2, 2, compress, move_cost, false, false, /*data_dependent=*/true},
-    {"Gather", "", 7, 23, 2, 2, gather, gather_cost},
+    {"Gather", "", 6, 23, 2, 2, gather, gather_cost},
     {"GatherElements", "", 11, 23, 2, 2, gather_elements, gather_cost},
     {"GatherND", "", 11, 23, 2, 2, gather_nd, gather_cost},
     {"NonMaxSuppression", "", 10, 23, 2, 5, non_max_suppression, kSelectCost, false, false, /*data_dependent=*/true},
@@ -257,7 +257,7 @@ constexpr OpSchema kTable[] = {
     {"Scatter", "", 9, 10, 3, 3, scatter_elements, move_cost},
     {"ScatterElements", "", 11, 23, 3, 3, scatter_elements, move_cost},
     {"ScatterND", "", 11, 23, 3, 3, scatter_nd, move_cost},
-    {"TopK", "", 7, 23, 1, 2, top_k, kSelectCost},
+    {"TopK", "", 6, 23, 1, 2, top_k, kSelectCost},
     {"Unique", "", 11, 23, 1, 1, unique, kSelectCost, false, false, /*data_dependent=*/true},
 };
 

@@ -20,6 +20,7 @@ Descs predicate(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(0, "A", TypeSet(AllowedBits)));
   MST_TRY_VOID(in.expect_types(1, "B", TypeSet(AllowedBits)));
   MST_TRY_VOID(in.common_dtype({0, 1}));
+  MST_TRY_VOID(expect_numpy_alignment(in));
   MST_TRY(std::optional<Dims> dims, broadcast(in, {0, 1}));
   return std::vector<TensorDesc>{dims ? described(DType::boolean, std::move(*dims)) : unknown(DType::boolean)};
 }
@@ -46,18 +47,18 @@ constexpr OpSchema row(std::string_view type, int since, ShapeFn shape) {
 }
 
 constexpr OpSchema kTable[] = {
-    row("And", 7, predicate<types::kBool.bits>),
-    row("Equal", 7, predicate<kEqual>),
-    row("Greater", 7, predicate<kNumbers>),
+    row("And", 6, predicate<types::kBool.bits>),
+    row("Equal", 6, predicate<kEqual>),
+    row("Greater", 6, predicate<kNumbers>),
     row("GreaterOrEqual", 12, predicate<kNumbers>),
     {"IsInf", "", 10, 23, 1, 1, classify, elementwise_cost<1>},
     {"IsNaN", "", 9, 23, 1, 1, classify, elementwise_cost<1>},
-    row("Less", 7, predicate<kNumbers>),
+    row("Less", 6, predicate<kNumbers>),
     row("LessOrEqual", 12, predicate<kNumbers>),
-    {"Not", "", 7, 23, 1, 1, same_as_input<types::kBool.bits>, elementwise_cost<1>},
-    row("Or", 7, predicate<types::kBool.bits>),
+    {"Not", "", 1, 23, 1, 1, same_as_input<types::kBool.bits>, elementwise_cost<1>},
+    row("Or", 6, predicate<types::kBool.bits>),
     {"Where", "", 9, 23, 3, 3, where, elementwise_cost<1>},
-    row("Xor", 7, predicate<types::kBool.bits>),
+    row("Xor", 6, predicate<types::kBool.bits>),
 };
 
 }  // namespace

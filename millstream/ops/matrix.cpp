@@ -290,8 +290,8 @@ OpCost einsum_cost(const Attrs& attrs, InputDescs inputs, OutputDescs outputs) {
 constexpr OpSchema kTable[] = {
     {"Det", "", 11, 23, 1, 1, det, det_cost},
     {"Einsum", "", 12, 23, 1, kVariadic, einsum, einsum_cost},
-    {"Gemm", "", 7, 23, 2, 3, gemm, gemm_cost},
-    {"MatMul", "", 7, 23, 2, 2, matmul, product_cost},
+    {"Gemm", "", 6, 23, 2, 3, gemm, gemm_cost},
+    {"MatMul", "", 6, 23, 2, 2, matmul, product_cost},
     {"MatMulInteger", "", 10, 23, 2, 4, matmul_integer, product_cost},
     {"QLinearMatMul", "", 10, 23, 8, 8, qlinear_matmul, product_cost},
 };

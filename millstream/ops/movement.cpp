@@ -362,17 +362,17 @@ Descs space_to_depth(const ShapeContext& c) {
 }
 
 constexpr OpSchema kTable[] = {
-    {"Concat", "", 7, 23, 1, kVariadic, concat, move_cost},
-    {"DepthToSpace", "", 7, 23, 1, 1, depth_to_space, move_cost},
+    {"Concat", "", 6, 23, 1, kVariadic, concat, move_cost},
+    {"DepthToSpace", "", 6, 23, 1, 1, depth_to_space, move_cost},
     {"Expand", "", 8, 23, 2, 2, expand, move_cost},
-    {"Flatten", "", 7, 23, 1, 1, flatten, no_cost, /*view=*/true},
-    {"Reshape", "", 7, 23, 2, 2, reshape, no_cost, /*view=*/true},
-    {"SpaceToDepth", "", 7, 23, 1, 1, space_to_depth, move_cost},
-    {"Split", "", 7, 23, 1, 2, split, move_cost},
-    {"Squeeze", "", 7, 23, 1, 2, squeeze, no_cost, /*view=*/true},
-    {"Tile", "", 7, 23, 2, 2, tile, move_cost},
-    {"Transpose", "", 7, 23, 1, 1, transpose, move_cost},
-    {"Unsqueeze", "", 7, 23, 1, 2, unsqueeze, no_cost, /*view=*/true},
+    {"Flatten", "", 6, 23, 1, 1, flatten, no_cost, /*view=*/true},
+    {"Reshape", "", 6, 23, 2, 2, reshape, no_cost, /*view=*/true},
+    {"SpaceToDepth", "", 6, 23, 1, 1, space_to_depth, move_cost},
+    {"Split", "", 6, 23, 1, 2, split, move_cost},
+    {"Squeeze", "", 6, 23, 1, 2, squeeze, no_cost, /*view=*/true},
+    {"Tile", "", 6, 23, 2, 2, tile, move_cost},
+    {"Transpose", "", 6, 23, 1, 1, transpose, move_cost},
+    {"Unsqueeze", "", 6, 23, 1, 2, unsqueeze, no_cost, /*view=*/true},
 };
 
 }  // namespace

@@ -40,6 +40,12 @@ Descs batch_normalization(const ShapeContext& c) {
     MST_TRY_VOID(in.common_dtype({1, 2}));
     MST_TRY_VOID(in.common_dtype({3, 4}));
   }
+  if (c.opset < 9 && in.attrs().get_int("spatial", 1) == 0) {
+    return in.unsupported("spatial is 0 (statistics for each place), expected 1");
+  }
+  if (c.opset < 7 && in.attrs().get_int("is_test", 0) == 0) {
+    return in.unsupported("is_test is 0 (training), expected 1 at opset 6");
+  }
   constexpr std::string_view kNames[] = {"X", "scale", "B", "mean", "var"};
   const Dim channels = channels_of(in);
   for (std::size_t i = 1; i < 5; ++i) MST_TRY_VOID(expect_channels(in, i, kNames[i], channels));
@@ -170,17 +176,17 @@ OpCost lrn_cost(const Attrs& attrs, InputDescs inputs, OutputDescs outputs) {
 
 // Flops an element: batch 2 (scale, shift); the others add two passes for mean and variance.
 constexpr OpSchema kTable[] = {
-    {"BatchNormalization", "", 7, 23, 5, 5, batch_normalization, per_input_cost<2>},
+    {"BatchNormalization", "", 6, 23, 5, 5, batch_normalization, per_input_cost<2>},
     {"GroupNormalization", "", 18, 23, 3, 3, group_normalization, per_input_cost<7>},
-    {"Hardmax", "", 7, 23, 1, 1, along_axis<1, -1>, per_input_cost<1>},
-    {"InstanceNormalization", "", 7, 23, 3, 3, instance_normalization, per_input_cost<7>},
-    {"LRN", "", 7, 23, 1, 1, lrn, lrn_cost},
+    {"Hardmax", "", 6, 23, 1, 1, along_axis<1, -1>, per_input_cost<1>},
+    {"InstanceNormalization", "", 6, 23, 3, 3, instance_normalization, per_input_cost<7>},
+    {"LRN", "", 6, 23, 1, 1, lrn, lrn_cost},
     {"LayerNormalization", "", 17, 23, 2, 3, layer_normalization, per_input_cost<7>},
-    {"LogSoftmax", "", 7, 23, 1, 1, along_axis<1, -1>, per_input_cost<10>},
-    {"LpNormalization", "", 7, 23, 1, 1, lp_normalization, per_input_cost<3>},
+    {"LogSoftmax", "", 6, 23, 1, 1, along_axis<1, -1>, per_input_cost<10>},
+    {"LpNormalization", "", 6, 23, 1, 1, lp_normalization, per_input_cost<3>},
     {"MeanVarianceNormalization", "", 9, 23, 1, 1, mean_variance, per_input_cost<7>},
     {"RMSNormalization", "", 23, 23, 2, 2, rms_normalization, per_input_cost<4>},
-    {"Softmax", "", 7, 23, 1, 1, along_axis<1, -1>, per_input_cost<10>},
+    {"Softmax", "", 6, 23, 1, 1, along_axis<1, -1>, per_input_cost<10>},
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ using CostFn = OpCost (*)(const Attrs&, std::span<const TensorDesc* const> input
 struct OpSchema {
   std::string_view type;
   std::string_view domain;  ///< "" = ONNX, "millstream", "com.microsoft", ...
-  int first_opset;          ///< first version of the operator set we follow
+  int first_opset;          ///< first version of the operator set we follow (6 where 6 means the same as 7)
   int last_opset;           ///< last version whose semantics we know (23 today; larger only when checked)
   int min_inputs;
   int max_inputs;  ///< kVariadic = any number

@@ -145,13 +145,13 @@ OpCost roi_cost(const Attrs& attrs, InputDescs inputs, OutputDescs outputs) {
 }
 
 constexpr OpSchema kTable[] = {
-    {"AveragePool", "", 7, 23, 1, 1, pool, window_cost<1>},
-    {"GlobalAveragePool", "", 7, 23, 1, 1, global_pool, per_input_cost<1>},
-    {"GlobalLpPool", "", 7, 23, 1, 1, global_pool, per_input_cost<3>},
-    {"GlobalMaxPool", "", 7, 23, 1, 1, global_pool, per_input_cost<1>},
-    {"LpPool", "", 7, 23, 1, 1, pool, window_cost<3>},
-    {"MaxPool", "", 7, 23, 1, 1, pool, window_cost<1>},
-    {"MaxRoiPool", "", 7, 23, 2, 2, max_roi_pool, per_input_cost<1>},
+    {"AveragePool", "", 6, 23, 1, 1, pool, window_cost<1>},
+    {"GlobalAveragePool", "", 6, 23, 1, 1, global_pool, per_input_cost<1>},
+    {"GlobalLpPool", "", 6, 23, 1, 1, global_pool, per_input_cost<3>},
+    {"GlobalMaxPool", "", 6, 23, 1, 1, global_pool, per_input_cost<1>},
+    {"LpPool", "", 6, 23, 1, 1, pool, window_cost<3>},
+    {"MaxPool", "", 6, 23, 1, 1, pool, window_cost<1>},
+    {"MaxRoiPool", "", 6, 23, 2, 2, max_roi_pool, per_input_cost<1>},
     {"MaxUnpool", "", 9, 23, 2, 3, max_unpool, move_cost},
     {"RoiAlign", "", 10, 23, 3, 3, roi_align, roi_cost},
 };

@@ -9,12 +9,18 @@
 namespace millstream {
 namespace {
 
-// A scalar, one entry along `axis`, or (from opset 21) blocks: x's rank with `axis` divided by block_size.
+// A scalar (also for a vector x), one entry along `axis`, or (from opset 21) blocks: x's rank with `axis` divided by block_size.
 Result<void> expect_scale(const Operands& in, std::size_t i, std::string_view what) {
   const Dims* x = in.dims(0);
   const Dims* scale = in.dims(i);
   if (x == nullptr || scale == nullptr) return {};
   const Dim all = product(*scale, 0, scale->size());
+  if (x->size() <= 1 && scale->size() <= 1) {
+    if (all.known() && *all.value != 1 && !x->empty()) {
+      MST_TRY_VOID(in.same((*scale)[0], (*x)[0], fmt::format("length of {} and x", what)));
+    }
+    return {};
+  }
   if (scale->empty() || (scale->size() == 1 && all.known() && *all.value == 1)) return {};
   MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", 1), x->size()));
   const std::int64_t block = in.opset() >= 21 ? in.attrs().get_int("block_size", 0) : 0;

@@ -79,12 +79,12 @@ Descs cum_sum(const ShapeContext& c) {
 }
 
 constexpr OpSchema row(std::string_view type, ShapeFn shape, CostFn cost) {
-  return {type, "", 7, 23, 1, 2, shape, cost};
+  return {type, "", 6, 23, 1, 2, shape, cost};
 }
 
 constexpr OpSchema kTable[] = {
-    {"ArgMax", "", 7, 23, 1, 1, arg_reduce, per_input_cost<1>},
-    {"ArgMin", "", 7, 23, 1, 1, arg_reduce, per_input_cost<1>},
+    {"ArgMax", "", 6, 23, 1, 1, arg_reduce, per_input_cost<1>},
+    {"ArgMin", "", 6, 23, 1, 1, arg_reduce, per_input_cost<1>},
     {"CumSum", "", 11, 23, 2, 2, cum_sum, per_input_cost<1>},
     row("ReduceL1", reduce<18>, per_input_cost<2>),
     row("ReduceL2", reduce<18>, per_input_cost<2>),

@@ -75,6 +75,10 @@ Error Operands::error(std::string what) const {
   return Error{ErrorCode::shape, fmt::format("{} \"{}\": {}", c_.type, c_.node, what)};
 }
 
+Error Operands::unsupported(std::string what) const {
+  return Error{ErrorCode::unsupported_operator, fmt::format("{} \"{}\": {}", c_.type, c_.node, what)};
+}
+
 Result<void> Operands::expect_rank(std::size_t i, std::string_view what, std::size_t least, std::size_t most) const {
   const Dims* d = dims(i);
   if (d == nullptr || (d->size() >= least && d->size() <= most)) return {};
@@ -287,6 +291,18 @@ Result<std::optional<Dims>> broadcast_all(const Operands& in) {
     MST_TRY(out, broadcast(in, *out, *d));
   }
   return out;
+}
+
+Result<void> expect_numpy_alignment(const Operands& in) {
+  if (in.opset() >= 7 || in.attrs().get_int("broadcast", 0) == 0 || !in.attrs().has("axis")) return {};
+  const Dims* a = in.dims(0);
+  const Dims* b = in.dims(1);
+  if (a == nullptr || b == nullptr) return {};
+  MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", 0), a->size()));
+  const Dim all = product(*b, 0, b->size());
+  if (axis + b->size() == a->size() || (all.known() && *all.value == 1)) return {};
+  return in.unsupported(fmt::format("aligns B {} at axis {} of A {}, expected at its last axes", to_string(*b), axis,
+                              to_string(*a)));
 }
 
 Result<void> expect_broadcasts_to(const Operands& in, std::string_view what, const Dims& from, const Dims& to) {

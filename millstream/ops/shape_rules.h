@@ -65,6 +65,8 @@ class Operands {
 
   /// `Type "node": what`, ErrorCode::shape.
   Error error(std::string what) const;
+  /// The same wording for what the operator allows but we do not follow (ErrorCode::unsupported_operator).
+  Error unsupported(std::string what) const;
   Result<void> expect_rank(std::size_t i, std::string_view what, std::size_t least, std::size_t most) const;
   Result<void> expect_types(std::size_t i, std::string_view what, TypeSet allowed) const;
   /// The one element type of these inputs; undefined when none is known.
@@ -119,6 +121,8 @@ Result<std::optional<Dims>> broadcast(const Operands& in, std::initializer_list<
 Result<std::optional<Dims>> broadcast_all(const Operands& in);
 /// One pair; `what` goes into the message.
 Result<Dims> broadcast(const Operands& in, const Dims& a, const Dims& b);
+/// Operator sets below 7 align B at an axis of A instead; error where that differs from numpy's rule.
+Result<void> expect_numpy_alignment(const Operands& in);
 /// Error unless `from` broadcasts to exactly `to` (one-sided).
 Result<void> expect_broadcasts_to(const Operands& in, std::string_view what, const Dims& from, const Dims& to);
 

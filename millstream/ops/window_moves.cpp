@@ -222,9 +222,9 @@ Descs trilu(const ShapeContext& c) {
 constexpr OpSchema kTable[] = {
     {"CenterCropPad", "", 18, 23, 2, 2, center_crop_pad, move_cost},
     {"Col2Im", "", 18, 23, 3, 3, col2im, per_input_cost<1>},
-    {"Pad", "", 7, 23, 1, 4, pad, move_cost},
+    {"Pad", "", 6, 23, 1, 4, pad, move_cost},
     {"ReverseSequence", "", 10, 23, 2, 2, reverse_sequence, move_cost},
-    {"Slice", "", 7, 23, 1, 5, slice, gather_cost},
+    {"Slice", "", 6, 23, 1, 5, slice, gather_cost},
     {"Trilu", "", 14, 23, 1, 2, trilu, move_cost},
 };
 
