@@ -12,7 +12,7 @@ namespace onnx_file {
 namespace {
 
 constexpr std::int64_t kMinIr = 3, kMaxIr = 13;
-constexpr int kMinOpset = 7, kMaxOpset = 23;
+constexpr int kDefaultOpset = 23;  // of a model that uses no operator of the default set
 
 }  // namespace
 
@@ -54,16 +54,9 @@ Result<void> Reader::check_versions(const ModelMessage& model) {
       }
     }
   }
-  if (versions_.count("") == 0) {
-    return Error{ErrorCode::bad_model, fmt::format("model \"{}\" imports no version of the default operator set", name_)};
-  }
-  const std::int64_t version = versions_[""];
-  if (version < kMinOpset) {
-    return Error{ErrorCode::unsupported_operator, fmt::format("model \"{}\" has operator set version {}, allowed are {} to {}",
-                                                              name_, version, kMinOpset, kMaxOpset)}
-        .help("convert it with onnx.version_converter, or export it again");
-  }
-  opset_ = static_cast<int>(version);
+  // Which versions are allowed is each operator's to say (why_missing).
+  const auto it = versions_.find("");
+  opset_ = it != versions_.end() ? static_cast<int>(it->second) : kDefaultOpset;
   return {};
 }
 

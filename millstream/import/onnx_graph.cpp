@@ -99,7 +99,7 @@ Result<void> Reader::add_constant(Scope& scope, std::string_view name, Tensor te
   return define(scope, name, graph.outputs(n)[0]);
 }
 
-Result<TensorDesc> Reader::read_desc(const ValueMessage& value, std::string_view what) {
+Result<TensorDesc> Reader::read_desc(const ValueMessage& value, std::string_view what, bool name_dims) {
   auto type = read_type(value.type);
   if (!type.ok()) {
     Error error = std::move(type).error();
@@ -117,7 +117,10 @@ Result<TensorDesc> Reader::read_desc(const ValueMessage& value, std::string_view
   }
   TensorDesc desc = std::move(type->desc);
   if (!desc.shape) return desc;
-  for (Dim& d : *desc.shape) {
+  for (std::size_t i = 0; i < desc.shape->size(); ++i) {
+    Dim& d = (*desc.shape)[i];
+    // So that a dimension without a name can be bound as well.
+    if (name_dims && !d.known() && d.symbol.empty()) d.symbol = fmt::format("{}.{}", value.name, i);
     if (d.known() || d.symbol.empty()) continue;
     if (symbols_.size() < kMaxListed) symbols_.insert(d.symbol);
     if (const auto it = options_.dims.find(d.symbol); it != options_.dims.end()) d = Dim::of(it->second);
@@ -176,7 +179,7 @@ Result<void> Reader::add_inputs(std::string_view message, Scope& scope, bool is_
     if (!seen.insert(value.name).second) {
       return Error{ErrorCode::bad_model, fmt::format("graph \"{}\" has two inputs \"{}\"", graph_name, value.name)};
     }
-    MST_TRY(TensorDesc desc, read_desc(value, "input"));
+    MST_TRY(TensorDesc desc, read_desc(value, "input", !is_body));
     if (scope.names.count(value.name) != 0) return {};
     if (!is_body && desc.dtype == DType::undefined && !unsupported_) {
       return Error{ErrorCode::bad_model, fmt::format("input \"{}\" has no element type", value.name)};

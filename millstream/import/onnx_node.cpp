@@ -137,6 +137,10 @@ Result<void> Reader::add_node(const NodeMessage& node, Scope& scope, int depth) 
   Graph& graph = scope.state.graph;
   MST_TRY(const std::vector<InputRef> inputs, read_inputs(node, scope));
   const bool default_set = default_domain(node.domain).empty();
+  if (default_set && versions_.count("") == 0) {
+    return Error{ErrorCode::bad_model,
+                 fmt::format("model \"{}\" uses {} but imports no version of the default operator set", name_, node_words(node))};
+  }
   const int version = default_set ? scope.opset : domain_version(node.domain);
   std::string lacking = why_missing(type, version);
 
@@ -186,8 +190,8 @@ Result<void> Reader::add_node(const NodeMessage& node, Scope& scope, int depth) 
     bodies.clear();
   }
 
-  std::vector<std::string_view> listed = node.outputs;
-  while (!listed.empty() && listed.back().empty()) listed.pop_back();
+  // Outputs left out at the end count too: Split divides by how many it has.
+  const std::vector<std::string_view>& listed = node.outputs;
   if (listed.size() > 0xffff) return Error{ErrorCode::bad_model, fmt::format("{} has {} outputs", node_words(node), listed.size())};
   std::vector<std::string> names;
   for (const std::string_view out : listed) names.push_back(out.empty() ? std::string() : value_name(scope, out));

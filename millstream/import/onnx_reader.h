@@ -61,7 +61,8 @@ class Reader {
   Result<void> add_outputs(std::string_view message, Scope& scope);
   Result<void> add_hints(std::string_view message, Scope& scope);
   Result<void> add_nodes(std::string_view message, std::uint32_t node_field, Scope& scope, int depth);
-  Result<TensorDesc> read_desc(const ValueMessage& value, std::string_view what);
+  /// With `name_dims`, unknown dimensions without a name are called VALUE.AXIS.
+  Result<TensorDesc> read_desc(const ValueMessage& value, std::string_view what, bool name_dims = false);
   Result<InputRef> resolve(Scope& scope, std::string_view name);
   Result<void> define(Scope& scope, std::string_view name, InputRef value);
   Result<void> add_constant(Scope& scope, std::string_view name, Tensor tensor);

@@ -160,7 +160,7 @@ Values variadic(const ShapeContext& c, std::span<const TensorDesc> outputs) {
 }
 template <const Binary& op>
 Values comparison(const ShapeContext& c, std::span<const TensorDesc> outputs) {
-  if (c.inputs.size() != 2) return std::nullopt;
+  if (c.opset < 7 || c.inputs.size() != 2) return std::nullopt;
   return combine(c, outputs, op, true);
 }
 Values modulo(const ShapeContext& c, std::span<const TensorDesc> outputs) {

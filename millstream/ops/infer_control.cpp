@@ -22,8 +22,11 @@ std::optional<BodyId> body_named(const Graph& graph, NodeId node, std::string_vi
   return std::nullopt;
 }
 
+// A branch whose shapes contradict each other cannot run; the model may still be sound, since the other
+// one may be all that is ever taken. So such a branch says nothing, unless neither is left.
 Descs infer_if(Graph& graph, NodeId node, const ShapeContext& c, const InferBody& infer_body) {
-  std::vector<TensorDesc> out;
+  std::optional<std::vector<TensorDesc>> out;
+  std::optional<Error> broken;
   for (const std::string_view branch : {"then_branch", "else_branch"}) {
     const auto id = body_named(graph, node, branch);
     if (!id) return wrong(c, fmt::format("has no {}", branch));
@@ -32,17 +35,22 @@ Descs infer_if(Graph& graph, NodeId node, const ShapeContext& c, const InferBody
     if (body.outputs().size() != c.output_count) {
       return wrong(c, fmt::format("its {} has {} outputs, needs {}", branch, body.outputs().size(), c.output_count));
     }
-    MST_TRY_VOID(infer_body(body));
-    for (std::size_t i = 0; i < c.output_count; ++i) {
-      const TensorDesc& desc = body.desc(body.outputs()[i]);
-      if (branch == "then_branch") {
-        out.push_back(desc);
-      } else {
-        out[i] = join(out[i], desc);
-      }
+    auto inferred = infer_body(body);
+    if (!inferred.ok()) {
+      if (inferred.error().code != ErrorCode::shape || broken) return std::move(inferred).error();
+      broken = std::move(inferred).error();
+      continue;
     }
+    std::vector<TensorDesc> descs;
+    for (const ValueId v : body.outputs()) descs.push_back(body.desc(v));
+    if (!out) {
+      out = std::move(descs);
+      continue;
+    }
+    for (std::size_t i = 0; i < descs.size(); ++i) (*out)[i] = join((*out)[i], descs[i]);
   }
-  return out;
+  if (!out) return *broken;
+  return *std::move(out);
 }
 
 // Turns `carried` (the state before the first turn) into descs that hold before and after every turn;
