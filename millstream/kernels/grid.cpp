@@ -64,7 +64,8 @@ class Sampler {
     if (!(std::abs(x) < T{1e9})) x = static_cast<T>(x > T{} ? 1e9 : -1e9);
     if (attrs_.sampling == Sampling::nearest) x = std::nearbyint(x);
     if (x < low_ || x > high_) {
-      if (attrs_.border == Border::border) x = std::clamp(x, T{}, size - 1);
+      // Cubic taps clamp one by one instead: the position keeps its distance from the border.
+      if (attrs_.border == Border::border && attrs_.sampling != Sampling::cubic) x = std::clamp(x, T{}, size - 1);
       if (attrs_.border == Border::reflection) x = reflected(x, low_, high_);
     }
     GridTaps<T> out;

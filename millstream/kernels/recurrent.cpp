@@ -249,7 +249,8 @@ class Recurrence {
     const T forget = attrs_.input_forget ? T{1} - in : activate(d.act[0], sum(2) + peep(2) * cell);
     cell = forget * cell + in * activate(d.act[1], sum(3));
     const T out = activate(d.act[0], sum(1) + peep(1) * cell);
-    return out * activate(d.act[2], cell);
+    // The clip bounds what gates take in, not the cell.
+    return out * d.act[2](cell);
   }
 
   const CellAttrs& attrs_;

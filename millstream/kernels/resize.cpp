@@ -50,25 +50,24 @@ struct Taps {
   std::vector<bool> outside;             ///< extrapolated positions; empty = none
 };
 
-double source_of(const ResizeAttrs& attrs, const Axis& axis, std::int64_t x) {
-  const double at = static_cast<double>(x), in = static_cast<double>(axis.in);
+/// In float, as the operator's other implementations: positions that fall on the border between two
+/// samples round alike.
+float source_of(const ResizeAttrs& attrs, const Axis& axis, std::int64_t x) {
+  const float at = static_cast<float>(x), in = static_cast<float>(axis.in), out = static_cast<float>(axis.out);
+  const float scale = static_cast<float>(axis.scale);
   // The exact extent in * scale, which may lie above the integer one.
-  const double width = axis.scale * in;
+  const float width = scale * in;
   const std::string& mode = attrs.coordinates;
-  if (mode == "align_corners") return axis.out == 1 ? 0.0 : at * (in - 1) / (width - 1);
-  if (mode == "asymmetric") return at / axis.scale;
+  if (mode == "align_corners") return axis.out == 1 ? 0.0f : at * (in - 1) / (width - 1);
+  if (mode == "asymmetric") return at / scale;
   if (mode == "tf_crop_and_resize") {
-    const double span = (axis.roi_end - axis.roi_begin) * (in - 1);
-    return axis.roi_begin * (in - 1) +
-           (axis.out == 1 ? span / 2 : at * span / (static_cast<double>(axis.out) - 1));
+    const float begin = static_cast<float>(axis.roi_begin), end = static_cast<float>(axis.roi_end);
+    const float span = (end - begin) * (in - 1);
+    return begin * (in - 1) + (axis.out == 1 ? span / 2 : at * span / (out - 1));
   }
-  const double half_pixel = (at + 0.5) / axis.scale - 0.5;
-  if (mode == "pytorch_half_pixel") return axis.out == 1 ? -0.5 : half_pixel;
-  if (mode == "half_pixel_symmetric") {
-    const double adjustment = static_cast<double>(axis.out) / width;
-    return in / 2 * (1 - adjustment) + half_pixel;
-  }
-  return half_pixel;
+  if (mode == "pytorch_half_pixel" && axis.out == 1) return 0.0f;
+  const float offset = mode == "half_pixel_symmetric" ? in / 2 * (1 - out / width) : 0.0f;
+  return offset + (at + 0.5f) / scale - 0.5f;
 }
 
 double cubic_weight(double distance, double a) {
@@ -98,7 +97,7 @@ Taps taps_of(const ResizeAttrs& attrs, const Axis& axis) {
   const bool crop = attrs.coordinates == "tf_crop_and_resize";
   if (crop) taps.outside.assign(static_cast<std::size_t>(axis.out), false);
   for (std::int64_t o = 0; o < axis.out; ++o) {
-    const double source = source_of(attrs, axis, o);
+    const double source = static_cast<double>(source_of(attrs, axis, o));
     if (crop && (source < 0 || source > static_cast<double>(axis.in - 1))) {
       taps.outside[static_cast<std::size_t>(o)] = true;
     }
