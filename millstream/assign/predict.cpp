@@ -33,9 +33,11 @@ class Simulation {
         costs_(target.costs),
         threads_(std::max(1u, threads)),
         slots_(std::max(1u, target.cores / threads_)),
-        lanes_(lanes.count) {
+        lanes_(lanes.count),
+        pairs_(pairs),
+        recorded_(pairs.size(), kForever) {
     list_by_lane();
-    list_pairs(pairs);
+    list_pairs();
   }
 
   Prediction run() {
@@ -50,9 +52,9 @@ class Simulation {
       finish_what_is_done();
     }
     for (const Lane& lane : lanes_) {
-      if (lane.state != State::done) return {kForever, 0, pair_count_};
+      if (lane.state != State::done) return {kForever, 0, pairs_.size()};
     }
-    return {now_, busy_ > 0 ? shared_ / busy_ : 0, pair_count_};
+    return {now_, busy_ > 0 ? shared_ / busy_ : 0, pairs_.size()};
   }
 
  private:
@@ -68,21 +70,23 @@ class Simulation {
     for (const NodeId v : tasks_.order()) list_[begin[lanes_of_.of[v]]++] = v;
   }
 
-  void list_pairs(const std::vector<LanePair>& pairs) {
-    pair_count_ = pairs.size();
+  // Waits of a node stand together in pairs_, in the order its stream will wait.
+  void list_pairs() {
     const std::size_t n = tasks_.node_count();
     out_begin_.assign(n + 1, 0);
-    waits_ = IdVec<NodeId, std::uint32_t>(n, 0);
-    for (const LanePair& p : pairs) {
-      ++out_begin_[p.from.index + 1];
-      ++waits_[p.to];
+    first_wait_ = IdVec<NodeId, std::uint32_t>(n, 0);
+    pending_ = IdVec<NodeId, std::uint32_t>(n, 0);
+    for (std::size_t i = pairs_.size(); i-- > 0;) {
+      ++out_begin_[pairs_[i].from.index + 1];
+      ++pending_[pairs_[i].to];
+      first_wait_[pairs_[i].to] = static_cast<std::uint32_t>(i);
     }
     for (std::size_t i = 0; i < n; ++i) out_begin_[i + 1] += out_begin_[i];
-    out_.resize(pairs.size());
+    out_.resize(pairs_.size());
     std::vector<std::uint32_t> at(out_begin_.begin(), out_begin_.end() - 1);
-    for (const LanePair& p : pairs) out_[at[p.from.index]++] = p.to;
-    pending_ = waits_;
-    if (!pairs.empty()) recorded_ = IdVec<NodeId, double>(n, 0);
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      out_[at[pairs_[i].from.index]++] = static_cast<std::uint32_t>(i);
+    }
   }
 
   void arrive(Lane& lane) {
@@ -100,11 +104,10 @@ class Simulation {
     const NodeId v = list_[lane.next];
     lane.state = State::ready;
     lane.at = lane.free;
-    if (waits_[v] == 0) return;
-    const double last = recorded_[v];
-    const double others = (waits_[v] - 1) * costs_.wait_us;
-    lane.at = last > lane.free + others ? last + costs_.hand_off_us + costs_.wait_us
-                                        : lane.free + others + costs_.wait_us;
+    for (std::size_t i = first_wait_[v]; i < pairs_.size() && pairs_[i].to == v; ++i) {
+      if (recorded_[i] > lane.at) lane.at = recorded_[i] + costs_.hand_off_us;
+      lane.at += costs_.wait_us;
+    }
   }
 
   void start_what_can() {
@@ -188,8 +191,8 @@ class Simulation {
       double at = now_;
       for (std::uint32_t i = out_begin_[v.index]; i < out_begin_[v.index + 1]; ++i) {
         at += costs_.record_us;
-        const NodeId to = out_[i];
-        recorded_[to] = std::max(recorded_[to], at);
+        const NodeId to = pairs_[out_[i]].to;
+        recorded_[out_[i]] = at;
         Lane& waiting = lanes_[lanes_of_.of[to]];
         if (--pending_[to] == 0 && waiting.state == State::blocked && list_[waiting.next] == to) {
           release(waiting);
@@ -209,13 +212,13 @@ class Simulation {
   const std::uint32_t threads_;
   const std::uint32_t slots_;
   std::vector<Lane> lanes_;
+  const std::vector<LanePair>& pairs_;
+  std::vector<double> recorded_;  // by pair: when its record was done
   std::vector<NodeId> list_;
   std::vector<std::uint32_t> out_begin_;
-  std::vector<NodeId> out_;
-  IdVec<NodeId, std::uint32_t> waits_, pending_;
-  IdVec<NodeId, double> recorded_;  // latest record a node waits for
+  std::vector<std::uint32_t> out_;  // pairs a node records for, in the order it records
+  IdVec<NodeId, std::uint32_t> first_wait_, pending_;
   std::vector<Lane*> wanting_;
-  std::uint64_t pair_count_ = 0;
   std::uint32_t running_ = 0;
   bool demand_changed_ = false;
   bool stretched_ = false;
@@ -226,7 +229,8 @@ class Simulation {
 
 Prediction predict(const TaskGraph& tasks, const Lanes& lanes, const WorkTable& work,
                    const Target& target, std::uint32_t threads) {
-  return Simulation(tasks, lanes, work, target, threads, exact_pairs(tasks, lanes)).run();
+  const std::vector<LanePair> pairs = exact_pairs(tasks, lanes);
+  return Simulation(tasks, lanes, work, target, threads, pairs).run();
 }
 
 double one_lane_us(const TaskGraph& tasks, const WorkTable& work, const Target& target,

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "millstream/backend/backend.h"
+#include "millstream/backend/event_pairs.h"
 
 namespace millstream {
 namespace {
@@ -36,7 +37,7 @@ class Delays {
   std::uint64_t state_;
 };
 
-struct Event {
+struct Signal {
   bool recorded = false;
   std::optional<PhysicalStreamId> waiter;
 };
@@ -59,15 +60,16 @@ struct Moment {
 class Loop {
  public:
   Loop(const Graph& graph, const Schedule& schedule, const Target& target, const IdVec<NodeId, double>& durations,
-       Launcher* launcher, const ExecuteOptions& options)
+       const EventPairs& pairs, Launcher* launcher, const ExecuteOptions& options)
       : graph_(graph),
         schedule_(schedule),
         costs_(target.costs),
         durations_(durations),
+        pairs_(pairs),
         launcher_(launcher),
         delays_(options.delay_seed),
         lanes_(schedule.streams.size()),
-        events_(schedule.event_count),
+        signals_(pairs.count),
         cores_(std::max(1u, target.cores)) {
     spans_.resize(schedule.streams.size());
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
@@ -78,10 +80,14 @@ class Loop {
   Result<Trace> run() {
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(lanes_.size())) queue_.push({0, s});
     while (!queue_.empty()) {
-      const Moment m = queue_.top();
-      queue_.pop();
-      now_ = m.at;
-      MST_TRY_VOID(step(m.stream));
+      now_ = queue_.top().at;
+      // Everything that happens at this moment comes before cores are given out: ties go by stream.
+      while (!queue_.empty() && queue_.top().at == now_) {
+        const PhysicalStreamId s = queue_.top().stream;
+        queue_.pop();
+        step(s);
+      }
+      MST_TRY_VOID(start_launches());
     }
     MST_TRY_VOID(all_finished());
     Trace trace;
@@ -99,47 +105,36 @@ class Loop {
   const std::vector<Task>& tasks(PhysicalStreamId s) const { return schedule_.streams[s].tasks; }
 
   // The stream's clock stands at now_: its running task ends, or it comes to its next one.
-  Result<void> step(PhysicalStreamId s) {
+  void step(PhysicalStreamId s) {
     Lane& lane = lanes_[s];
     if (lane.in_task) {
       const Task& task = tasks(s)[lane.next];
       lane.in_task = false;
       ++lane.next;
       lane.arrived = now_;
-      if (task.kind == Task::Kind::launch) {
-        free_cores_.push(lane.worker);
-        MST_TRY_VOID(start_launches());
-      }
-      if (task.kind == Task::Kind::record) MST_TRY_VOID(publish(task.event()));
+      if (task.kind == Task::Kind::launch) free_cores_.push(lane.worker);
+      if (task.kind == Task::Kind::record) publish(pairs_.slot[s.index][lane.next - 1]);
     }
-    if (lane.next == tasks(s).size()) return {};
+    if (lane.next == tasks(s).size()) return;
     const Task& task = tasks(s)[lane.next];
     switch (task.kind) {
       case Task::Kind::launch:
-        if (task.index >= graph_.node_count()) return outside(s, "node", task.index);
         core_queue_.push({lane.arrived, s});
-        return start_launches();
+        return;
       case Task::Kind::record:
-        if (task.index >= events_.size()) return outside(s, "event", task.index);
         begin(s, now_, costs_.record_us + delays_.next_us());
-        return {};
+        return;
       case Task::Kind::wait: {
-        if (task.index >= events_.size()) return outside(s, "event", task.index);
-        Event& event = events_[task.event()];
-        if (event.recorded) {
-          event.recorded = false;
+        const auto slot = pairs_.slot[s.index][lane.next];
+        if (!slot) return;  // nobody records for it: all_finished reports the stream
+        if (signals_[*slot].recorded) {
           begin(s, now_, costs_.wait_us);
-        } else if (event.waiter) {
-          return Error{ErrorCode::shared_event_id,
-                       fmt::format("streams {} and {} wait for event {} at the same time", event.waiter->index,
-                                   s.index, task.index)};
         } else {
-          event.waiter = s;
+          signals_[*slot].waiter = s;
         }
-        return {};
+        return;
       }
     }
-    return {};
   }
 
   void begin(PhysicalStreamId s, double at, double duration) {
@@ -156,20 +151,14 @@ class Loop {
     queue_.push({at + duration, s});
   }
 
-  Result<void> publish(EventId e) {
-    Event& event = events_[e];
-    if (event.recorded) {
-      return Error{ErrorCode::shared_event_id, fmt::format("event {} is recorded again before its wait", e.index)};
-    }
-    if (!event.waiter) {
-      event.recorded = true;
-      return {};
-    }
+  void publish(std::optional<std::uint32_t> slot) {
+    if (!slot) return;
+    Signal& signal = signals_[*slot];
+    signal.recorded = true;
+    if (!signal.waiter) return;
     // Who came at this very moment was not kept waiting.
-    const PhysicalStreamId s = *event.waiter;
-    event.waiter.reset();
+    const PhysicalStreamId s = *signal.waiter;
     begin(s, lanes_[s].arrived < now_ ? now_ + costs_.hand_off_us : now_, costs_.wait_us);
-    return {};
   }
 
   Result<void> start_launches() {
@@ -189,10 +178,6 @@ class Loop {
       begin(s, now_, durations_[node] + delays_.next_us());
     }
     return {};
-  }
-
-  Error outside(PhysicalStreamId s, std::string_view what, std::uint32_t index) const {
-    return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names {} {}, which does not exist", s.index, what, index)};
   }
 
   Result<void> all_finished() const {
@@ -224,10 +209,11 @@ class Loop {
   const Schedule& schedule_;
   const Costs& costs_;
   const IdVec<NodeId, double>& durations_;
+  const EventPairs& pairs_;
   Launcher* launcher_;
   Delays delays_;
   IdVec<PhysicalStreamId, Lane> lanes_;
-  IdVec<EventId, Event> events_;
+  std::vector<Signal> signals_;  // by slot
   const std::uint32_t cores_;
   std::uint32_t used_cores_ = 0;
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free_cores_;
@@ -250,8 +236,9 @@ class SimBackend final : public Backend {
       return Error{ErrorCode::plan_mismatch, fmt::format("the simulation has durations of {} nodes, graph {} has {}",
                                                          durations_.size(), graph.name(), graph.node_count())};
     }
+    MST_TRY(const EventPairs pairs, pair_events(graph, schedule));
     Result<Trace> trace =
-        Loop(graph, schedule, target_, durations_, functional_ ? &launcher : nullptr, options).run();
+        Loop(graph, schedule, target_, durations_, pairs, functional_ ? &launcher : nullptr, options).run();
     if (trace.ok() && !options.trace) trace->spans = {};
     return trace;
   }

@@ -70,7 +70,7 @@ class Chooser {
 
   /// The best plan with `k` free lanes.
   std::optional<Choice> best_with(std::uint32_t k, std::vector<Candidate>& considered) const {
-    const std::uint32_t lanes = fixed_lanes_ + k;
+    const std::uint32_t lanes = std::max(1u, fixed_lanes_ + k);
     std::vector<std::uint32_t> threads;
     if (in_.options.threads_per_op) {
       threads = {*in_.options.threads_per_op};
@@ -209,6 +209,9 @@ void warn(const RuleInput& in, const Chooser& chooser, const Choice& chosen, con
     e.note("best with more: " + words(*other));
   } else if (chooser.width().size() <= 1) {
     e.note("every node depends on the one before it: nothing can run at the same time");
+  } else if (chooser.lane_counts().back() > 1) {
+    e.note(fmt::format("the list scheduler, given {} streams, used one: waits would cost more than they gain",
+                       chooser.lane_counts().back()));
   } else {
     e.note(fmt::format("{} core{} at {} thread{} an operator leave no room for a second stream", in.target.cores,
                        in.target.cores == 1 ? "" : "s", in.options.threads_per_op.value_or(1),
