@@ -272,6 +272,34 @@ TEST(Auto, BandwidthThatOperatorsShareIsNotCountedTwice) {
   EXPECT_EQ(assigned(g, cpu).streams.size(), 2u);
 }
 
+TEST(Auto, AHugeGraphWeighsOneStreamAndOneOtherCount) {
+  constexpr std::size_t kLanes = 4, kSteps = 51'000;
+  Graph g("huge");
+  std::vector<NodeId> last;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::string name = "n" + std::to_string(step) + "_" + std::to_string(lane);
+      const std::string_view outputs[] = {name};
+      std::vector<InputRef> inputs;
+      if (step > 0) inputs.push_back(g.outputs(last[lane])[0]);
+      Graph::NodeSpec spec;
+      spec.type = "Op";
+      spec.inputs = inputs;
+      spec.outputs = outputs;
+      const NodeId n = g.add_node(spec);
+      (step == 0 ? last.emplace_back() : last[lane]) = n;
+    }
+  }
+  ASSERT_TRUE(g.finish().ok());
+  Target cpu = target_named("cpu");
+  cpu.cores = 4;
+  const StreamAssignment on = assigned(g, cpu);
+  ASSERT_EQ(on.streams.size(), kLanes);
+  EXPECT_EQ(on.considered.size(), 4u);  // one stream with 4, 2 and 1 threads; four streams with 1
+  EXPECT_EQ(on.considered.back().pairs, 0u);
+  EXPECT_DOUBLE_EQ(on.estimate->span_us, static_cast<double>(kSteps));
+}
+
 TEST(Options, ImpossibleOnesAreErrors) {
   const Graph g = parsed("graph\n a = Op()\n");
   const Target cpu = target_named("cpu");
