@@ -61,8 +61,9 @@ struct LowerOptions {
 };
 
 /// Waits stand directly before their node, records directly after. Event ids are coloured so that an id
-/// is used again only when the last wait of its old use happens before the new record (checked).
-/// Errors: stream_limit (E07) naming needed and allowed, events over the target's limit.
+/// is used again only when the last wait of its old use happens before the new record and before the new
+/// wait (event_ids.h). Errors: stream_limit (E07), allocation_limit (E19, events), task_limit (E08), each
+/// naming needed and allowed; plan_mismatch, deadlock for pairs that do not fit the assignment.
 Result<Schedule> lower(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan,
                        const Target& target, const LowerOptions& options);
 

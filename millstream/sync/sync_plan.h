@@ -46,6 +46,7 @@ struct SyncPlan {
   std::vector<DroppedPair> dropped;
   std::vector<PairId> path_pool;
   std::uint32_t inserted = 0;  ///< pairs before reduction, parallel edges once
+  SyncMode mode = SyncMode::exact;  ///< how the plan was made: what verify holds it to
 
   std::span<const PairId> path(const DroppedPair& d) const {
     return {path_pool.data() + d.path_begin, d.path_length};
@@ -58,8 +59,11 @@ struct SyncPlan {
 /// their last reader: O(streams x (nodes + pairs)) time.
 Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const SyncOptions& options);
 
+/// Kept pairs with their reason, dropped pairs with the path that implies each; one a line.
+std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
+
 /// Every certificate re-checked, every cross-stream dependency kept or dropped with a path; with `exact`
-/// no kept pair removable. Shares no code with plan_sync.
+/// no kept pair removable. Trusts nothing in the plan. Shares no code with plan_sync.
 std::vector<Error> verify(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
 
 }  // namespace millstream

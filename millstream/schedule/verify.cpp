@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks any schedule, ours or not. Its clocks and its list of requirements are its own.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "millstream/assign/tasks.h"
+#include "millstream/graph/dependencies.h"
+#include "millstream/graph/text.h"
+#include "millstream/schedule/replay.h"
+
+namespace millstream {
+namespace {
+
+using Kind = Violation::Kind;
+
+class Checker {
+ public:
+  Checker(const Graph& graph, const Schedule& schedule, const Target* target, std::span<const Requirement> extra)
+      : graph_(graph), schedule_(schedule), target_(target), extra_(extra) {}
+
+  CheckReport run(bool find_redundant) {
+    if (!ids_in_range()) return std::move(report_);
+    count_launches();
+    collect_requirements();
+    ReplayOptions options;
+    options.classify_waits = find_redundant;
+    const ReplayOutcome outcome = replay(graph_, schedule_, required_, options);
+    explain_stuck(outcome);
+    explain_races(outcome);
+    for (const ReplayOutcome::Reuse& r : outcome.reuses) explain_reuse(r);
+    check_limits();
+    if (find_redundant && report_.ok()) report_.redundant = redundant_waits(graph_, schedule_, required_, outcome);
+    return std::move(report_);
+  }
+
+ private:
+  Violation& add(Kind kind, std::string message) {
+    report_.violations.push_back({});
+    report_.violations.back().kind = kind;
+    report_.violations.back().message = std::move(message);
+    return report_.violations.back();
+  }
+  std::string name(NodeId n) const { return quote_name(graph_.name(n)); }
+  const std::vector<Task>& tasks(PhysicalStreamId s) const { return schedule_.streams[s].tasks; }
+
+  // The last node at or before a task, or the first behind it.
+  std::optional<NodeId> node_before(TaskRef t) const {
+    for (std::size_t i = t.index + 1; i-- > 0;) {
+      if (tasks(t.stream)[i].kind == Task::Kind::launch) return tasks(t.stream)[i].node();
+    }
+    return std::nullopt;
+  }
+  std::optional<NodeId> node_behind(TaskRef t) const {
+    for (std::size_t i = t.index; i < tasks(t.stream).size(); ++i) {
+      if (tasks(t.stream)[i].kind == Task::Kind::launch) return tasks(t.stream)[i].node();
+    }
+    return std::nullopt;
+  }
+  std::string behind(const std::optional<NodeId>& n) const { return n ? "behind " + name(*n) : "at its start"; }
+  std::string before(const std::optional<NodeId>& n) const { return n ? "before " + name(*n) : "at its end"; }
+
+  bool ids_in_range() {
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      for (const Task& t : tasks(s)) {
+        if (t.kind == Task::Kind::launch && t.index >= graph_.node_count()) {
+          add(Kind::missing_node, fmt::format("stream {} launches node #{}, but the graph has {} nodes", s.index, t.index,
+                                              graph_.node_count())).streams = {s};
+        } else if (t.kind != Task::Kind::launch && t.index >= schedule_.event_count) {
+          add(Kind::limit, fmt::format("stream {} names event e{}, but the schedule has {} events", s.index, t.index,
+                                       schedule_.event_count)).streams = {s};
+        }
+      }
+    }
+    for (const Requirement& r : extra_) {
+      if (r.first.index >= graph_.node_count() || r.second.index >= graph_.node_count() || r.value.index >= graph_.value_count()) {
+        add(Kind::memory, "a buffer requirement names a node or value that the graph does not have");
+      }
+    }
+    return report_.ok();
+  }
+
+  void count_launches() {
+    launched_ = IdVec<NodeId, std::uint8_t>(graph_.node_count(), 0);
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      for (const Task& t : tasks(s)) {
+        if (t.kind != Task::Kind::launch) continue;
+        if (launched_[t.node()]++ == 0) continue;
+        launched_[t.node()] = 2;  // never wraps
+        Violation& v = add(Kind::repeated_node, fmt::format("node {} runs more than once, again on stream {}", name(t.node()), s.index));
+        v.first = t.node();
+        v.streams = {s};
+      }
+    }
+    const TaskTypes emits(graph_);
+    for (const NodeId n : graph_.nodes()) {
+      if (launched_[n] != 0 || !emits(n)) continue;
+      add(Kind::missing_node, fmt::format("no stream runs node {}", name(n))).first = n;
+    }
+  }
+
+  // Every launched node's nearest launched predecessors: over edges, and through nodes that no stream runs.
+  void collect_requirements() {
+    const Dependencies direct(graph_);
+    std::vector<std::uint32_t> extras(graph_.node_count() + 1, 0);
+    for (const Requirement& r : extra_) ++extras[r.second.index + 1];
+    for (std::size_t i = 1; i < extras.size(); ++i) extras[i] += extras[i - 1];
+    std::vector<std::uint32_t> by_second(extra_.size());
+    {
+      std::vector<std::uint32_t> next(extras.begin(), extras.end() - 1);
+      for (std::uint32_t i = 0; i < extra_.size(); ++i) by_second[next[extra_[i].second.index]++] = i;
+    }
+    required_.begin.reserve(graph_.node_count() + 1);
+    required_.begin.push_back(0);
+    required_.items.reserve(direct.edge_count() + extra_.size());
+    std::vector<NodeId> firsts, todo;
+    std::vector<NodeId> passed;
+    for (const NodeId n : graph_.nodes()) {
+      if (launched_[n] != 0) {
+        firsts.clear();
+        passed.clear();
+        todo.assign(direct.predecessors(n).begin(), direct.predecessors(n).end());
+        while (!todo.empty()) {
+          const NodeId p = todo.back();
+          todo.pop_back();
+          if (launched_[p] != 0) {
+            firsts.push_back(p);
+            continue;
+          }
+          const auto place = std::lower_bound(passed.begin(), passed.end(), p);
+          if (place != passed.end() && *place == p) continue;
+          passed.insert(place, p);
+          todo.insert(todo.end(), direct.predecessors(p).begin(), direct.predecessors(p).end());
+        }
+        std::sort(firsts.begin(), firsts.end());
+        firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+        for (const NodeId p : firsts) required_.items.push_back(dependency(p, n));
+        for (std::uint32_t i = extras[n.index]; i < extras[n.index + 1]; ++i) {
+          const Requirement& r = extra_[by_second[i]];
+          if (launched_[r.first] != 0) required_.items.push_back(r);
+        }
+      }
+      required_.begin.push_back(static_cast<std::uint32_t>(required_.items.size()));
+    }
+  }
+
+  // The value that second reads of first, if it reads one.
+  Requirement dependency(NodeId first, NodeId second) const {
+    Requirement r{first, second, Requirement::Kind::control, ValueId()};
+    const auto reads = [&](ValueId v) {
+      if (graph_.producer(v) != first) return false;
+      r.kind = Requirement::Kind::data;
+      r.value = v;
+      return true;
+    };
+    for (const InputRef in : graph_.inputs(second)) {
+      if (const auto v = in.get(); v && reads(*v)) return r;
+    }
+    for (const ValueId v : graph_.captures(second)) {
+      if (reads(v)) return r;
+    }
+    return r;
+  }
+
+  void explain_stuck(const ReplayOutcome& outcome) {
+    // Which stuck stream would record each event that one waits for.
+    std::vector<std::pair<std::uint32_t, PhysicalStreamId>> recorders;
+    for (const ReplayOutcome::Stuck& stuck : outcome.stuck) {
+      const PhysicalStreamId s = stuck.wait.stream;
+      for (std::size_t i = outcome.done[s.index]; i < tasks(s).size(); ++i) {
+        if (tasks(s)[i].kind == Task::Kind::record) recorders.push_back({tasks(s)[i].index, s});
+      }
+    }
+    std::sort(recorders.begin(), recorders.end());
+    const std::size_t count = schedule_.streams.size();
+    std::vector<const ReplayOutcome::Stuck*> stuck_at(count, nullptr);
+    std::vector<std::optional<PhysicalStreamId>> waits_for(count);
+    for (const ReplayOutcome::Stuck& stuck : outcome.stuck) {
+      const PhysicalStreamId s = stuck.wait.stream;
+      stuck_at[s.index] = &stuck;
+      const auto first = std::lower_bound(recorders.begin(), recorders.end(), std::pair(stuck.event.index, PhysicalStreamId(0)));
+      if (first != recorders.end() && first->first == stuck.event.index) {
+        waits_for[s.index] = first->second;
+        continue;
+      }
+      std::string message = fmt::format("stream {} waits for event e{} {}, {}, and no record of it is left", s.index, stuck.event.index,
+                                        behind(node_before(stuck.wait)), before(node_behind(stuck.wait)));
+      if (stuck.taken_by) {
+        message += fmt::format("; the last one went to the wait of stream {} {}", stuck.taken_by->stream.index,
+                               before(node_behind(*stuck.taken_by)));
+      }
+      Violation& v = add(Kind::unmatched_wait, std::move(message));
+      v.first = node_before(stuck.wait);
+      v.second = node_behind(stuck.wait);
+      v.streams = {s};
+    }
+    // Each stream waits for one other: follow to the circles.
+    std::vector<std::uint8_t> state(count, 0);  // 1 on the way, 2 done
+    for (std::size_t start = 0; start < count; ++start) {
+      std::vector<PhysicalStreamId> way;
+      std::optional<PhysicalStreamId> at = PhysicalStreamId(start);
+      while (at && state[at->index] == 0 && stuck_at[at->index] != nullptr) {
+        state[at->index] = 1;
+        way.push_back(*at);
+        at = waits_for[at->index];
+      }
+      if (at && state[at->index] == 1) {
+        const auto first = std::find(way.begin(), way.end(), *at);
+        explain_circle(stuck_at, {first, way.end()});
+      }
+      for (const PhysicalStreamId s : way) state[s.index] = 2;
+    }
+  }
+
+  void explain_circle(const std::vector<const ReplayOutcome::Stuck*>& stuck_at, std::vector<PhysicalStreamId> circle) {
+    std::string message;
+    for (std::size_t i = 0; i < circle.size(); ++i) {
+      const ReplayOutcome::Stuck& stuck = *stuck_at[circle[i].index];
+      message += fmt::format("{}stream {} waits {}, {}, for event e{} of stream {}", i == 0 ? "" : "; ", circle[i].index,
+                             behind(node_before(stuck.wait)), before(node_behind(stuck.wait)), stuck.event.index,
+                             circle[(i + 1) % circle.size()].index);
+      if (stuck.taken_by) {
+        message += fmt::format(" (an earlier record went to the wait of stream {} {})", stuck.taken_by->stream.index,
+                               before(node_behind(*stuck.taken_by)));
+      }
+    }
+    Violation& v = add(Kind::deadlock, std::move(message));
+    v.first = node_before(stuck_at[circle[0].index]->wait);
+    v.second = node_behind(stuck_at[circle[0].index]->wait);
+    v.streams = std::move(circle);
+  }
+
+  void explain_races(const ReplayOutcome& outcome) {
+    if (outcome.races.empty()) return;
+    IdVec<NodeId, std::uint32_t> rank(graph_.node_count(), 0);
+    for (std::size_t i = 0; i < graph_.order().size(); ++i) rank[graph_.order()[i]] = static_cast<std::uint32_t>(i);
+    IdVec<NodeId, std::uint32_t> stream_of(graph_.node_count(), 0);
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      for (const Task& t : tasks(s)) {
+        if (t.kind == Task::Kind::launch) stream_of[t.node()] = s.index;
+      }
+    }
+    const auto between = [&](const ReplayOutcome::Race& r) {
+      const std::uint32_t a = rank[required_.items[r.requirement].first], b = rank[required_.items[r.requirement].second];
+      return a < b ? b - a : a - b;
+    };
+    std::vector<ReplayOutcome::Race> races = outcome.races;
+    std::stable_sort(races.begin(), races.end(), [&](const ReplayOutcome::Race& a, const ReplayOutcome::Race& b) {
+      return std::pair(between(a), a.requirement) < std::pair(between(b), b.requirement);
+    });
+    for (const ReplayOutcome::Race& race : races) {
+      const Requirement& r = required_.items[race.requirement];
+      const PhysicalStreamId from(stream_of[r.first]), to = race.second.stream;
+      std::string what;
+      switch (r.kind) {
+        case Requirement::Kind::data:
+          what = fmt::format("{} on stream {} reads {}, which {} writes on stream {}", name(r.second), to.index,
+                             quote_name(graph_.name(r.value)), name(r.first), from.index);
+          break;
+        case Requirement::Kind::control:
+          what = fmt::format("{} on stream {} must run after {} on stream {}", name(r.second), to.index, name(r.first), from.index);
+          break;
+        case Requirement::Kind::buffer:
+          what = fmt::format("{} on stream {} writes {} over a buffer that {} uses on stream {}", name(r.second), to.index,
+                             quote_name(graph_.name(r.value)), name(r.first), from.index);
+          break;
+      }
+      Violation& v = add(Kind::race, what + (race.reversed ? ", but the schedule runs it earlier" : ", and nothing orders them"));
+      v.first = r.first;
+      v.second = r.second;
+      v.streams = from == to ? std::vector{from} : std::vector{from, to};
+      if (race.reversed) continue;  // no wait can repair that
+      v.missing_from = r.first;
+      v.missing_to = r.second;
+    }
+  }
+
+  void explain_reuse(const ReplayOutcome::Reuse& r) {
+    std::string message;
+    switch (r.kind) {
+      case ReplayOutcome::Reuse::Kind::record_unread:
+        message = fmt::format("event e{} is recorded again by stream {} {} while no wait has taken the record of stream {} {}", r.event.index,
+                              r.later.stream.index, behind(node_before(r.later)), r.earlier.stream.index, behind(node_before(r.earlier)));
+        break;
+      case ReplayOutcome::Reuse::Kind::record_early:
+        message = fmt::format("event e{} is recorded again by stream {} {}, perhaps before the wait of stream {} {} has taken the record before it",
+                              r.event.index, r.later.stream.index, behind(node_before(r.later)), r.earlier.stream.index,
+                              before(node_behind(r.earlier)));
+        break;
+      case ReplayOutcome::Reuse::Kind::waits_unordered:
+        message = fmt::format("the wait for event e{} of stream {} {} may take the record meant for the wait of stream {} {}", r.event.index,
+                              r.later.stream.index, before(node_behind(r.later)), r.earlier.stream.index, before(node_behind(r.earlier)));
+        break;
+    }
+    Violation& v = add(Kind::event_reuse, std::move(message));
+    const bool records = r.kind == ReplayOutcome::Reuse::Kind::record_unread;
+    v.first = records ? node_before(r.earlier) : node_behind(r.earlier);
+    v.second = r.kind == ReplayOutcome::Reuse::Kind::waits_unordered ? node_behind(r.later) : node_before(r.later);
+    v.streams = r.earlier.stream == r.later.stream ? std::vector{r.later.stream} : std::vector{r.earlier.stream, r.later.stream};
+  }
+
+  void check_limits() {
+    if (target_ == nullptr) return;
+    const Limits& limits = target_->limits;
+    if (schedule_.streams.size() > limits.streams) {
+      add(Kind::limit, fmt::format("{} streams, target {} has {}", schedule_.streams.size(), target_->name, limits.streams));
+    }
+    if (schedule_.event_count > limits.events) {
+      add(Kind::limit, fmt::format("{} events, target {} has {}", schedule_.event_count, target_->name, limits.events));
+    }
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      if (tasks(s).size() <= limits.tasks_per_stream) continue;
+      add(Kind::limit, fmt::format("stream {} holds {} tasks, a stream of target {} holds {}", s.index, tasks(s).size(), target_->name,
+                                   limits.tasks_per_stream)).streams = {s};
+    }
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const Target* target_;
+  const std::span<const Requirement> extra_;
+  IdVec<NodeId, std::uint8_t> launched_;  // 0, 1, 2 = more than once
+  RequirementList required_;
+  CheckReport report_;
+};
+
+}  // namespace
+
+CheckReport check(const Graph& graph, const Schedule& schedule, const Target* target, std::span<const Requirement> extra,
+                  bool find_redundant) {
+  return Checker(graph, schedule, target, extra).run(find_redundant);
+}
+
+}  // namespace millstream
