@@ -36,8 +36,8 @@ OCR = {
                 {"p2o.DynamicDimension.0": 1, "p2o.DynamicDimension.1": 192, "p2o.DynamicDimension.2": 256}, (1, 3, 192, 256)),
     "ocr_rec": ("ch_PP-OCRv4_rec_infer.onnx",
                 {"p2o.DynamicDimension.0": 1, "?": 48, "p2o.DynamicDimension.1": 160}, (1, 3, 48, 160)),
-    # Both image sizes are called "?" in the file, so they are one number; its batch size has no name at all.
-    "ocr_cls": ("ch_ppocr_mobile_v2.0_cls_infer.onnx", {"?": 96}, (1, 3, 96, 96)),
+    # Both image sizes are called "?" in the file, so they are one number; its batch size has no name, so its place is one.
+    "ocr_cls": ("ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x.0": 1, "?": 96}, (1, 3, 96, 96)),
 }
 TORCH = ("torch_resnet", "torch_inception", "torch_transformer")
 
