@@ -128,6 +128,7 @@ Descs einsum(const ShapeContext& c) {
     MST_TRY(const DType both, in.common_dtype({0, i}));
     if (both != DType::undefined) dtype = both;
   }
+  if (!in.attrs().has("equation")) return in.error("has no equation");
   std::string equation = in.attrs().get_string("equation", "");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   const std::size_t arrow = equation.find("->");

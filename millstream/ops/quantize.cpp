@@ -21,7 +21,8 @@ Result<void> expect_scale(const Operands& in, std::size_t i, std::string_view wh
     }
     return {};
   }
-  if (scale->empty() || (scale->size() == 1 && all.known() && *all.value == 1)) return {};
+  // A vector of unknown length may hold one entry, and then has no axis.
+  if (scale->empty() || (scale->size() == 1 && (!all.known() || *all.value == 1))) return {};
   MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", 1), x->size()));
   const std::int64_t block = in.opset() >= 21 ? in.attrs().get_int("block_size", 0) : 0;
   if (block == 0) {

@@ -25,12 +25,12 @@ Result<Dim> scaled(const Operands& in, const Dim& length, float scale) {
   return Dim::of(static_cast<std::int64_t>(n));
 }
 
-// An optional input counts as absent when it is left out or holds no element.
-bool filled(const Operands& in, std::size_t i) {
+// An optional input counts as absent when it is left out or holds no element; nullopt: not known yet.
+std::optional<bool> filled(const Operands& in, std::size_t i) {
   if (!in.has(i)) return false;
   const Dims* d = in.dims(i);
-  const bool empty = d != nullptr && d->size() == 1 && (*d)[0].known() && *(*d)[0].value == 0;
-  return !empty;
+  if (d == nullptr || d->size() != 1 || !(*d)[0].known()) return std::nullopt;
+  return *(*d)[0].value != 0;
 }
 
 // X, roi, scales, sizes (opset 10: X, scales). Exactly one of scales and sizes; both along `axes` only, from
@@ -41,11 +41,13 @@ Descs resize(const ShapeContext& c) {
   const std::size_t scales_at = c.opset < 11 ? 1 : 2;
   const std::size_t sizes_at = 3;
   if (c.opset < 11 && in.count() > 2) return in.error(fmt::format("has {} inputs at opset 10, expected 2", in.count()));
-  const bool by_scales = filled(in, scales_at);
-  const bool by_sizes = c.opset >= 11 && filled(in, sizes_at);
-  if (by_scales == by_sizes) {
-    return in.error(by_sizes ? "has both scales and sizes, expected one" : "has neither scales nor sizes, expected one");
+  const std::optional<bool> has_scales = filled(in, scales_at);
+  const std::optional<bool> has_sizes = c.opset >= 11 ? filled(in, sizes_at) : std::optional<bool>(false);
+  if (has_scales && has_sizes && *has_scales == *has_sizes) {
+    return in.error(*has_sizes ? "has both scales and sizes, expected one" : "has neither scales nor sizes, expected one");
   }
+  const bool by_scales = has_scales ? *has_scales : has_sizes && !*has_sizes;
+  const bool by_sizes = has_sizes ? *has_sizes : has_scales && !*has_scales;
   if (by_scales) MST_TRY_VOID(in.expect_types(scales_at, "scales", {DType::f32}));
   if (by_sizes) MST_TRY_VOID(in.expect_types(sizes_at, "sizes", types::kInt64));
   const std::string policy = in.attrs().get_string("keep_aspect_ratio_policy", "stretch");
@@ -66,6 +68,7 @@ Descs resize(const ShapeContext& c) {
     for (const std::int64_t a : axes) out[static_cast<std::size_t>(a < 0 ? a + std::ssize(*x) : a)] = Dim{};
     return one(in.dtype(0), std::move(out));
   };
+  if (!by_scales && !by_sizes) return open();  // which of the two is empty comes at run time
   if (by_scales) {
     const auto scales = in.floats(scales_at);
     if (!scales) return open();

@@ -116,7 +116,7 @@ Descs pad(const ShapeContext& c) {
     }
     const std::int64_t begin = (*pads.values)[i];
     const std::int64_t end = (*pads.values)[i + at.size()];
-    if (std::abs(begin) > kLongest || std::abs(end) > kLongest) {
+    if (std::min(begin, end) < -kLongest || std::max(begin, end) > kLongest) {
       return in.error(fmt::format("pads {} are out of range", to_string(*pads.values)));
     }
     out[axis] = plus((*x)[axis], begin + end);
