@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recursive descent over the lexer. Grammar: docs/text-format.md.
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
