@@ -64,8 +64,8 @@ struct ReplayOptions {
 };
 
 /// Runs the schedule, streams in order of their next node's place in the execution order, so that a
-/// plan with one wait too few still pairs as it was meant. Where an event is used so that every run
-/// pairs alike (no Reuse), so does this one. Node and event ids must be in range.
+/// plan with one wait too few still pairs as it was meant. If it finds no Reuse and nothing stuck, every run
+/// pairs records and waits as this one does. Node and event ids must be in range.
 /// O(tasks x log streams + (records + waits) x streams + requirements).
 ReplayOutcome replay(const Graph& graph, const Schedule& schedule, const RequirementList& required,
                      const ReplayOptions& options);
