@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// If, Loop and Scan as kernels of the host. Semantics: the ONNX operator specifications. KernelArgs carries
+// the node's own inputs and behind them its captures, in the order of Graph::captures.
 #pragma once
 
 #include "millstream/kernels/kernel.h"
 
 namespace millstream {
 
-/// cpu_kernels() plus If, Loop and Scan.
-const KernelTable& kernels_with_control_flow();
+Result<std::unique_ptr<Kernel>> make_if(const KernelSpec& spec);
+Result<std::unique_ptr<Kernel>> make_loop(const KernelSpec& spec);
+Result<std::unique_ptr<Kernel>> make_scan(const KernelSpec& spec);
+
+/// Equal parts joined along a new axis; `backwards`: the first part comes last. `desc` (of one part) gives type
+/// and shape when there is no part; unknown dimensions count 0. Errors: kernel when parts differ, shape.
+Result<Tensor> stack(std::span<const Tensor> parts, const TensorDesc& desc, std::int64_t axis, bool backwards,
+                     std::string_view node);
 
 }  // namespace millstream
