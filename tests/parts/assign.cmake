@@ -4,3 +4,5 @@ mst_test(assign_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/assign_test.cpp D
 mst_test(sim_trace_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/sim_trace_test.cpp DEPS graph target assign backend trace)
 mst_test(assign_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/assign_property_test.cpp
          DEPS graph target assign backend trace)
+mst_test(assign_pipeline_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/assign_pipeline_property_test.cpp
+         DEPS graph target assign sync schedule backend trace)

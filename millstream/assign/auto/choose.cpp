@@ -115,10 +115,10 @@ class Chooser {
     Choice best;
     const auto weigh = [&](Lanes lanes, bool first) {
       if (forced) spread(in, width_.antichain, lanes);
-      const std::uint32_t used = used_lanes(lanes);
+      number_by_first_use(lanes);
       const Prediction p = predict(tasks_, lanes, work_, in_.target, threads);
       if (!first && p.span_us >= best.prediction.span_us) return;
-      best = Choice{{used, threads, p.span_us, p.pairs}, p, std::move(lanes)};
+      best = Choice{{lanes.count, threads, p.span_us, p.pairs}, p, std::move(lanes)};
     };
     weigh(list_schedule(in, ListOrder::execution_order), true);
     if (!forced && k > 1 && in_.graph.node_count() <= kHugeNodes) {
@@ -127,10 +127,18 @@ class Chooser {
     return best;
   }
 
-  std::uint32_t used_lanes(const Lanes& lanes) const {
-    std::vector<char> used(lanes.count, 0);
-    for (const NodeId n : tasks_.order()) used[lanes.of[n]] = 1;
-    return static_cast<std::uint32_t>(std::count(used.begin(), used.end(), 1));
+  // Label lanes keep their numbers; the others are counted from there in order of first use, and unused ones
+  // vanish. Lanes are then numbered like the streams they become, which decides ties in the prediction.
+  void number_by_first_use(Lanes& lanes) const {
+    std::vector<std::optional<std::uint32_t>> number(lanes.count);
+    for (std::uint32_t s = 0; s < fixed_lanes_; ++s) number[s] = s;
+    std::uint32_t next = fixed_lanes_;
+    for (const NodeId n : tasks_.order()) {
+      std::optional<std::uint32_t>& to = number[lanes.of[n]];
+      if (!to) to = next++;
+      lanes.of[n] = *to;
+    }
+    lanes.count = next;
   }
 
   const RuleInput& in_;
@@ -150,15 +158,11 @@ std::string words(const Candidate& c) {
                      c.pairs, c.pairs == 1 ? "" : "s");
 }
 
-// Free lanes become streams in order of first use, so that ids do not depend on the search.
 void place(const Chooser& chooser, const Lanes& lanes, StreamAssignment& on) {
-  std::vector<std::optional<StreamId>> stream(lanes.count);
-  for (std::uint32_t s = 0; s < chooser.fixed_lanes(); ++s) stream[s] = StreamId(s);
+  if (!chooser.any_free()) return;
+  while (on.streams.size() < lanes.count) on.new_stream();
   for (const NodeId n : chooser.tasks().order()) {
-    if (on.placement[n]) continue;
-    std::optional<StreamId>& s = stream[lanes.of[n]];
-    if (!s) s = on.new_stream();
-    on.placement[n] = Placement{*s, RuleId()};
+    if (!on.placement[n]) on.placement[n] = Placement{StreamId(lanes.of[n]), RuleId()};
   }
 }
 
