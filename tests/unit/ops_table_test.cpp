@@ -2,6 +2,7 @@
 // The operator table as a whole, and costs.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
 #include "tests/ops_row.h"
@@ -41,6 +42,19 @@ TEST(OpsTable, ViewsKeepTheBytesInOrder) {
     if (row.view) views.insert(row.type);
   }
   EXPECT_EQ(views, (std::set<std::string_view>{"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}));
+}
+
+TEST(OpsTable, ThePageListsEveryRowAndNoOther) {
+  std::ifstream page(MST_SOURCE_DIR "/docs/operators.md");
+  ASSERT_TRUE(page) << "docs/operators.md";
+  std::set<std::string> listed;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("| `", 0) == 0) listed.insert(line.substr(0, line.find('|', line.find('|', 1) + 1)));
+  }
+  for (const OpSchema& row : all_ops()) {
+    EXPECT_EQ(listed.erase(fmt::format("| `{}` | {} to {} ", row.type, row.first_opset, row.last_opset)), 1u) << row.type;
+  }
+  EXPECT_TRUE(listed.empty()) << *listed.begin() << " has no row";
 }
 
 // Every shape function copes with nothing being known about any input: no error, no crash, and as many
