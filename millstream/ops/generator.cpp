@@ -46,6 +46,7 @@ Descs constant_of_shape(const ShapeContext& c) {
     const auto rank = rank_from(in, 0);
     return std::vector<TensorDesc>{rank ? described(dtype, anonymous(*rank)) : unknown(dtype)};
   }
+  MST_TRY_VOID(expect_usable_rank(in, shape->size()));
   for (const std::int64_t n : *shape) {
     if (n < 0) return in.error(fmt::format("shape {} is negative", to_string(*shape)));
   }
@@ -107,6 +108,7 @@ Descs fill(const ShapeContext& c) {
   const Operands in(c);
   const std::vector<std::int64_t> shape =
       in.attrs().has("shape") ? in.attrs().get_ints("shape") : std::vector<std::int64_t>{1};
+  MST_TRY_VOID(expect_usable_rank(in, shape.size()));
   for (const std::int64_t n : shape) {
     if (n < 0) return in.error(fmt::format("shape {} is negative", to_string(shape)));
   }

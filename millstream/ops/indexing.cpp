@@ -25,6 +25,7 @@ Descs gather(const ShapeContext& c) {
   if (data == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
   MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", 0), data->size()));
   if (indices == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
+  MST_TRY_VOID(expect_usable_rank(in, data->size() + indices->size() - 1));
   const auto at = data->begin() + static_cast<std::ptrdiff_t>(axis);
   Dims out(data->begin(), at);
   out.insert(out.end(), indices->begin(), indices->end());
@@ -66,6 +67,7 @@ Descs gather_nd(const ShapeContext& c) {
     return in.error(fmt::format("indices {} address {} axes behind {} batch axes of data {}", to_string(*indices), k,
                                 batch, to_string(*data)));
   }
+  MST_TRY_VOID(expect_usable_rank(in, data->size() + indices->size()));
   Dims out(indices->begin(), indices->end() - 1);
   for (std::size_t i = 0; i < static_cast<std::size_t>(batch); ++i) {
     MST_TRY(out[i], in.same((*data)[i], (*indices)[i], fmt::format("batch axis {}", i)));
@@ -188,6 +190,7 @@ Descs one_hot(const ShapeContext& c) {
     if (!(*value >= 1 && *value <= 0x1p48)) return in.error(fmt::format("depth is {}, expected at least 1", *value));
     depth = Dim::of(static_cast<std::int64_t>(*value));
   }
+  MST_TRY_VOID(expect_usable_rank(in, indices->size() + 1));
   Dims out = *indices;
   out.insert(out.begin() + static_cast<std::ptrdiff_t>(axis), std::move(depth));
   return one(in.dtype(2), std::move(out));

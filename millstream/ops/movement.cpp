@@ -50,6 +50,7 @@ Descs reshape(const ShapeContext& c) {
     const auto rank = rank_from(in, 1);
     return std::vector<TensorDesc>{rank ? described(dtype, anonymous(*rank)) : unknown(dtype)};
   }
+  MST_TRY_VOID(expect_usable_rank(in, target->size()));
   const bool allow_zero = c.opset >= 14 && in.attrs().get_int("allowzero", 0) != 0;
   const Dims* x = in.dims(0);
   const auto mismatch = [&] {
@@ -174,10 +175,11 @@ Descs unsqueeze(const ShapeContext& c) {
   const DType dtype = in.dtype(0);
   if (x == nullptr) return std::vector<TensorDesc>{unknown(dtype)};
   if (!axes.values) {
-    if (!axes.count || *axes.count > 64) return std::vector<TensorDesc>{unknown(dtype)};
+    if (!axes.count || *axes.count > kMostAxes) return std::vector<TensorDesc>{unknown(dtype)};
     return one(dtype, anonymous(x->size() + *axes.count));
   }
   const std::size_t rank = x->size() + axes.values->size();
+  MST_TRY_VOID(expect_usable_rank(in, rank));
   MST_TRY(const std::vector<std::size_t> list, sorted_axes(in, *axes.values, rank));
   Dims out;
   auto next = x->begin();
@@ -287,6 +289,7 @@ Descs tile(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_rank(1, "repeats", 1, 1));
   const Dims* x = in.dims(0);
   const auto repeats = in.ints(1);
+  if (repeats) MST_TRY_VOID(expect_usable_rank(in, repeats->size()));
   if (x == nullptr) {
     return std::vector<TensorDesc>{repeats ? described(in.dtype(0), anonymous(repeats->size())) : unknown(in.dtype(0))};
   }
@@ -315,6 +318,7 @@ Descs expand(const ShapeContext& c) {
     if (x == nullptr || !rank) return std::vector<TensorDesc>{unknown(in.dtype(0))};
     return one(in.dtype(0), anonymous(std::max(x->size(), *rank)));
   }
+  MST_TRY_VOID(expect_usable_rank(in, shape->size()));
   Dims wanted;
   for (const std::int64_t n : *shape) {
     if (n < 0) return in.error(fmt::format("shape {} is negative", to_string(*shape)));

@@ -10,6 +10,7 @@ namespace millstream {
 namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 62;
+constexpr std::size_t kMostPrinted = 32;  // entries of a list in a message
 
 std::string type_names(TypeSet set) {
   std::string out;
@@ -200,9 +201,16 @@ Dim plus(const Dim& a, const Dim& b) {
   return b.known() ? plus(a, *b.value) : Dim{};
 }
 
+Result<void> expect_usable_rank(const Operands& in, std::size_t rank) {
+  if (rank <= kMostAxes) return {};
+  return in.error(fmt::format("gives {} axes, allowed are {}", rank, kMostAxes));
+}
+
 std::optional<std::size_t> rank_from(const Operands& in, std::size_t i) {
   const Dims* d = in.dims(i);
-  if (d == nullptr || d->size() != 1 || !(*d)[0].known() || *(*d)[0].value > 64) return std::nullopt;
+  if (d == nullptr || d->size() != 1 || !(*d)[0].known() || *(*d)[0].value > static_cast<std::int64_t>(kMostAxes)) {
+    return std::nullopt;
+  }
   return static_cast<std::size_t>(*(*d)[0].value);
 }
 
@@ -221,6 +229,7 @@ std::string to_string(const Dims& dims) {
   std::string out = "[";
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (i != 0) out += ',';
+    if (i == kMostPrinted) return out + "..]";
     out += dims[i].known() ? fmt::format("{}", *dims[i].value) : dims[i].symbol.empty() ? "?" : dims[i].symbol;
   }
   return out + "]";
@@ -228,7 +237,11 @@ std::string to_string(const Dims& dims) {
 
 std::string to_string(const std::vector<std::int64_t>& numbers) {
   std::string out = "[";
-  for (std::size_t i = 0; i < numbers.size(); ++i) out += fmt::format("{}{}", i == 0 ? "" : ",", numbers[i]);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i != 0) out += ',';
+    if (i == kMostPrinted) return out + "..]";
+    out += fmt::format("{}", numbers[i]);
+  }
   return out + "]";
 }
 

@@ -109,8 +109,12 @@ std::string to_string(const Dims& dims);
 /// "Conv" style list of numbers for messages: [1, 2].
 std::string to_string(const std::vector<std::int64_t>& numbers);
 
+/// No tensor of use has more axes. Without a bound, operators that add ranks up (a Gather of a Gather of ..)
+/// let a small file ask for any amount of memory.
+inline constexpr std::size_t kMostAxes = 64;
+Result<void> expect_usable_rank(const Operands& in, std::size_t rank);
 /// The rank that a shape input (a vector with one entry an axis) gives its result: from its length, even
-/// when its values are not known. nullopt when unknown or beyond any usable rank (64).
+/// when its values are not known. nullopt when unknown or beyond kMostAxes.
 std::optional<std::size_t> rank_from(const Operands& in, std::size_t i);
 
 TensorDesc unknown(DType dtype);

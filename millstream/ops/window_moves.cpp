@@ -205,6 +205,7 @@ Descs col2im(const ShapeContext& c) {
     return in.error(fmt::format("image_shape {} and block_shape {} differ in length", to_string(*image),
                                 to_string(*block)));
   }
+  MST_TRY_VOID(expect_usable_rank(in, 2 + image->size()));
   for (const std::int64_t n : *image) {
     if (n < 0) return in.error(fmt::format("image_shape {} is negative", to_string(*image)));
     out.push_back(Dim::of(n));

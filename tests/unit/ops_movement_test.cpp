@@ -157,6 +157,20 @@ TEST(OpsIndexing, ReplacesAxesByIndices) {
   });
 }
 
+// A chain of a few dozen such nodes would otherwise ask for all memory there is.
+TEST(OpsIndexing, RanksThatAddUpStayBounded) {
+  const std::string wide = "x : i64[1" + [] {
+    std::string more;
+    for (int i = 0; i < 32; ++i) more += ",1";
+    return more;
+  }() + "]";
+  check({
+      {{13, {wide}, "Gather(x, x)"}, "[E39] Gather \"n\": gives 65 axes, allowed are 64"},
+      {{13, {wide}, "GatherND(x, x)"}, "[E39] GatherND \"n\": gives 66 axes, allowed are 64"},
+      {{13, {"s : i64[1000000]"}, "ConstantOfShape(s)"}, "f32[...]"},
+  });
+}
+
 TEST(OpsResize, ScalesInSinglePrecision) {
   check({
       {{13, {"x : f32[1,1,2,4]", "s : f32[4] = [1.0, 1.0, 0.6, 0.6]"}, "Resize(x, _, s)"}, "f32[1,1,1,2]"},
