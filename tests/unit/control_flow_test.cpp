@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// If, Loop and Scan on the host, with captures and bodies within bodies.
+#include <gtest/gtest.h>
+
+#include "millstream/exec/executable.h"
+#include "millstream/graph/text.h"
+#include "millstream/memory/memory_plan.h"
+#include "millstream/ops/op.h"
+
+namespace millstream {
+namespace {
+
+Result<std::vector<Tensor>> run_text(const std::string& text, const std::vector<Tensor>& inputs) {
+  MST_TRY(Graph parsed, parse_graph(text, "test"));
+  MST_TRY(const Graph graph, infer_shapes(std::move(parsed), {}));
+  Schedule schedule;
+  schedule.logical_streams = 1;
+  PhysicalStream stream;
+  for (const NodeId n : graph.order()) stream.tasks.push_back(Task::launch(n));
+  schedule.streams.push_back(std::move(stream));
+  MST_TRY(const MemoryPlan memory, plan_memory(graph, schedule, {}));
+  const auto backend = make_cpu_backend(1, 1);
+  MST_TRY(Executable executable, instantiate(graph, schedule, memory, all_kernels(), *backend, {}));
+  MST_TRY(RunResult first, run(executable, inputs, {}));
+  MST_TRY(RunResult second, run(executable, inputs, {}));
+  MST_CHECK(first.outputs == second.outputs, "two runs agree");
+  return std::move(second.outputs);
+}
+
+std::vector<Tensor> outputs(const std::string& text, const std::vector<Tensor>& inputs) {
+  auto r = run_text(text, inputs);
+  MST_CHECK(r.ok(), to_string(r.error()));
+  return std::move(r).value();
+}
+
+Tensor floats(std::vector<std::int64_t> shape, std::vector<float> values) {
+  Tensor t(DType::f32, std::move(shape));
+  std::copy(values.begin(), values.end(), t.as_mutable<float>().begin());
+  return t;
+}
+Tensor flag(bool value) {
+  Tensor t(DType::boolean, {});
+  t.as_mutable<std::uint8_t>()[0] = value;
+  return t;
+}
+Tensor number(std::int64_t value) {
+  Tensor t(DType::i64, {});
+  t.as_mutable<std::int64_t>()[0] = value;
+  return t;
+}
+
+constexpr const char* kIf =
+    "graph\n"
+    "  input c : bool[]\n"
+    "  input x : f32[2]\n"
+    "  y = Add(x, x)\n"
+    "  r = If(c) {then_branch=body(yes), else_branch=body(no)}\n"
+    "  z = Add(r, y)\n"
+    "  output z, r\n"
+    "body yes\n"
+    "  outer y : f32[2]\n"
+    "  a = Neg(y)\n"
+    "  output a\n"
+    "body no\n"
+    "  outer y : f32[2]\n"
+    "  output y\n";
+
+TEST(ControlFlow, IfTakesOneBranchAndReadsOuterValues) {
+  const auto yes = outputs(kIf, {flag(true), floats({2}, {1, 2})});
+  EXPECT_EQ(yes[0], floats({2}, {0, 0}));
+  EXPECT_EQ(yes[1], floats({2}, {-2, -4}));
+}
+
+// The branch hands an outer value through: its bytes are in the arena, the result's may not be.
+TEST(ControlFlow, ABranchMayPassAnOuterValueOn) {
+  const auto no = outputs(kIf, {flag(false), floats({2}, {1, 2})});
+  EXPECT_EQ(no[0], floats({2}, {4, 8}));
+  EXPECT_EQ(no[1], floats({2}, {2, 4}));
+}
+
+constexpr const char* kLoop =
+    "graph\n"
+    "  input m : i64[]\n"
+    "  input c : bool[]\n"
+    "  input x : f32[1]\n"
+    "  const k : f32[1] = [10]\n"
+    "  s, h = Loop(m, c, x) {body=body(turn)}\n"
+    "  output s, h\n"
+    "body turn\n"
+    "  input i : i64[]\n"
+    "  input go : bool[]\n"
+    "  input v : f32[1]\n"
+    "  outer k : f32[1]\n"
+    "  const limit : f32[] = [35]\n"
+    "  w = Add(v, k)\n"
+    "  less = Less(w, limit)\n"
+    "  const none : i64[0] = []\n"
+    "  again = Reshape(less, none)\n"
+    "  out = Identity(w)\n"
+    "  output again, w, out\n";
+
+TEST(ControlFlow, LoopEndsAtTheTripCountOrTheCondition) {
+  auto r = outputs(kLoop, {number(2), flag(true), floats({1}, {1})});
+  EXPECT_EQ(r[0], floats({1}, {21}));
+  EXPECT_EQ(r[1], floats({2, 1}, {11, 21}));
+  r = outputs(kLoop, {number(100), flag(true), floats({1}, {1})});
+  EXPECT_EQ(r[0], floats({1}, {41}));
+  EXPECT_EQ(r[1], floats({4, 1}, {11, 21, 31, 41}));
+}
+
+TEST(ControlFlow, ALoopWithoutTurnsPassesItsStateOnAndStacksNothing) {
+  auto r = outputs(kLoop, {number(0), flag(true), floats({1}, {1})});
+  EXPECT_EQ(r[0], floats({1}, {1}));
+  EXPECT_EQ(r[1], floats({0, 1}, {}));
+  r = outputs(kLoop, {number(5), flag(false), floats({1}, {1})});
+  EXPECT_EQ(r[0], floats({1}, {1}));
+}
+
+// A carried value that grows with each turn; the trip count alone decides.
+TEST(ControlFlow, ACarriedShapeMayGrow) {
+  const auto r = outputs(
+      "graph\n"
+      "  input m : i64[]\n"
+      "  input x : f32[1]\n"
+      "  s = Loop(m, _, x) {body=body(turn)}\n"
+      "  output s\n"
+      "body turn\n"
+      "  input i : i64[]\n"
+      "  input go : bool[]\n"
+      "  input v : f32[?]\n"
+      "  w = Concat(v, v) {axis=0}\n"
+      "  stop = Not(go)\n"
+      "  output stop, w\n",
+      {number(3), floats({1}, {5})});
+  EXPECT_EQ(r[0], floats({8}, std::vector<float>(8, 5)));
+}
+
+// A loop within a branch reads the outermost value.
+TEST(ControlFlow, BodiesNest) {
+  const auto r = outputs(
+      "graph\n"
+      "  input c : bool[]\n"
+      "  input x : f32[1]\n"
+      "  const m : i64[] = [3]\n"
+      "  r = If(c) {then_branch=body(yes), else_branch=body(no)}\n"
+      "  output r\n"
+      "body yes\n"
+      "  outer x : f32[1]\n"
+      "  outer m : i64[]\n"
+      "  s = Loop(m, _, x) {body=body(turn)}\n"
+      "  output s\n"
+      "body turn\n"
+      "  input i : i64[]\n"
+      "  input go : bool[]\n"
+      "  input v : f32[1]\n"
+      "  outer x : f32[1]\n"
+      "  w = Add(v, x)\n"
+      "  output go, w\n"
+      "body no\n"
+      "  outer x : f32[1]\n"
+      "  n = Neg(x)\n"
+      "  output n\n",
+      {flag(true), floats({1}, {2})});
+  EXPECT_EQ(r[0], floats({1}, {8}));
+}
+
+constexpr const char* kScan =
+    "graph\n"
+    "  input s : f32[2]\n"
+    "  input x : f32[3,2]\n"
+    "  t, sums = Scan(s, x) {body=body(turn), num_scan_inputs=1DIRECTIONS}\n"
+    "  output t, sums\n"
+    "body turn\n"
+    "  input a : f32[2]\n"
+    "  input b : f32[2]\n"
+    "  c = Add(a, b)\n"
+    "  d = Identity(c)\n"
+    "  output c, d\n";
+
+std::string scan_with(const std::string& attributes) {
+  std::string text = kScan;
+  text.replace(text.find("DIRECTIONS"), 10, attributes);
+  return text;
+}
+
+TEST(ControlFlow, ScanSlicesAndStacks) {
+  const Tensor s = floats({2}, {0, 0}), x = floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  auto r = outputs(scan_with(""), {s, x});
+  EXPECT_EQ(r[0], floats({2}, {9, 12}));
+  EXPECT_EQ(r[1], floats({3, 2}, {1, 2, 4, 6, 9, 12}));
+  r = outputs(scan_with(", scan_input_directions=[1]"), {s, x});
+  EXPECT_EQ(r[1], floats({3, 2}, {5, 6, 8, 10, 9, 12}));
+  r = outputs(scan_with(", scan_output_directions=[1]"), {s, x});
+  EXPECT_EQ(r[1], floats({3, 2}, {9, 12, 4, 6, 1, 2}));
+  r = outputs(scan_with(", scan_output_axes=[-1]"), {s, x});
+  EXPECT_EQ(r[1], floats({2, 3}, {1, 4, 9, 2, 6, 12}));
+}
+
+TEST(ControlFlow, ScanAlongAnotherAxis) {
+  std::string text = scan_with(", scan_input_axes=[1]");
+  text.replace(text.find("f32[3,2]"), 8, "f32[2,3]");
+  const auto r = outputs(text, {floats({2}, {0, 0}), floats({2, 3}, {1, 3, 5, 2, 4, 6})});
+  EXPECT_EQ(r[0], floats({2}, {9, 12}));
+  EXPECT_EQ(r[1], floats({3, 2}, {1, 2, 4, 6, 9, 12}));
+}
+
+}  // namespace
+}  // namespace millstream
