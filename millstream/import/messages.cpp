@@ -31,9 +31,12 @@ bool is_varint(const Field& f) { return f.type == Type::varint; }
 bool append_ints(const Field& f, std::vector<std::int64_t>& to) {
   if (is_varint(f)) {
     to.push_back(f.as_int());
-    return true;
+    return to.size() <= kMaxList;
   }
   if (!is_bytes(f)) return false;
+  const std::size_t n = Varints::count(f.bytes);
+  if (n > kMaxList || to.size() + n > kMaxList) return false;
+  to.reserve(to.size() + n);  // exactly: growth by doubling would cost the memory bound
   Varints values(f.bytes);
   while (const auto v = values.next()) to.push_back(static_cast<std::int64_t>(*v));
   return !values.malformed();
@@ -42,11 +45,12 @@ bool append_ints(const Field& f, std::vector<std::int64_t>& to) {
 bool append_floats(const Field& f, std::vector<float>& to) {
   if (f.type == Type::fixed32) {
     to.push_back(f.as_float());
-    return true;
+    return to.size() <= kMaxList;
   }
   if (!is_bytes(f) || f.bytes.size() % 4 != 0) return false;
   const std::size_t n = f.bytes.size() / 4;
   if (n == 0) return true;
+  if (n > kMaxList || to.size() + n > kMaxList) return false;
   to.resize(to.size() + n);
   std::memcpy(to.data() + to.size() - n, f.bytes.data(), f.bytes.size());
   return true;

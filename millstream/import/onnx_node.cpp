@@ -148,17 +148,17 @@ Result<void> Reader::add_node(const NodeMessage& node, Scope& scope, int depth) 
   std::vector<std::pair<std::string, std::string_view>> bodies;
   for (const std::string_view bytes : node.attributes) {
     if (!lacking.empty()) break;
-    MST_TRY(const auto found, resolve_attribute(bytes, scope));
+    MST_TRY(auto found, resolve_attribute(bytes, scope));
     if (!found) continue;
-    const AttributeMessage& a = *found;
+    AttributeMessage& a = *found;
     std::string name(a.name);
     if (attrs.has(name)) return Error{ErrorCode::bad_model, fmt::format("{} has two attributes \"{}\"", node_words(node), name)};
     switch (a.kind) {
       case AttributeKind::float_value: attrs.set(std::move(name), a.f); break;
       case AttributeKind::int_value: attrs.set(std::move(name), a.i); break;
       case AttributeKind::string_value: attrs.set(std::move(name), std::string(a.s)); break;
-      case AttributeKind::floats: attrs.set(std::move(name), a.floats); break;
-      case AttributeKind::ints: attrs.set(std::move(name), a.ints); break;
+      case AttributeKind::floats: attrs.set(std::move(name), std::move(a.floats)); break;
+      case AttributeKind::ints: attrs.set(std::move(name), std::move(a.ints)); break;
       case AttributeKind::strings: attrs.set(std::move(name), std::vector<std::string>(a.strings.begin(), a.strings.end())); break;
       case AttributeKind::tensor: {
         MST_TRY(const TensorMessage message, read_tensor_message(a.tensor));
@@ -197,7 +197,8 @@ Result<void> Reader::add_node(const NodeMessage& node, Scope& scope, int depth) 
   for (const std::string_view out : listed) names.push_back(out.empty() ? std::string() : value_name(scope, out));
   const std::vector<std::string_view> outputs(names.begin(), names.end());
   const std::string label = node_name(scope, node.name, node.op_type);
-  const NodeId n = graph.add_node({type, label, inputs, outputs, std::move(attrs)});
+  const NodeId n = graph.add_node({type, label, inputs, outputs, {}});
+  if (!attrs.empty()) graph.set_attrs(n, std::move(attrs));
   // Bodies see what comes before the node, not its own outputs.
   for (const auto& [attribute, bytes] : bodies) {
     MST_TRY(Graph body, read_graph(bytes, &scope, label + "." + attribute, depth + 1));
