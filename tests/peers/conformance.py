@@ -159,7 +159,7 @@ def report(cases, results, ops_of, float32, used, options) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="release")
-    parser.add_argument("--driver", type=pathlib.Path, help="default: build/PRESET/tests/conformance/onnx_cases")
+    parser.add_argument("--driver", type=pathlib.Path, help="default: build/PRESET/tests/onnx_cases")
     parser.add_argument("--passed", type=int, default=800, help="passed cases wanted (default 800)")
     parser.add_argument("--share", type=float, default=0.9, help="share wanted of each used operator (default 0.9)")
     parser.add_argument("--match", default="", help="only cases whose name has this regular expression (judges only failures)")
@@ -169,7 +169,7 @@ def main() -> int:
     options = parser.parse_args()
     import onnx
 
-    driver = options.driver or ROOT / "build" / options.preset / "tests/conformance/onnx_cases"
+    driver = options.driver or ROOT / "build" / options.preset / "tests/onnx_cases"
     if not driver.exists():
         print(f"error: {driver} is missing\n  help: cmake --build build/{options.preset} --target onnx_cases", file=sys.stderr)
         return 2
