@@ -44,62 +44,89 @@ class PreparedConv {
     const bool plain_source = keep_plain || (!transposed && groups == 1 && key.src[1] <= 4);
     const Desc src = plain_source ? src_plain : onednn::any(key.src);
     const Desc dst = keep_plain ? dst_plain : onednn::any(key.dst);
-    MST_TRY(conv.prepared_, transposed
-                                ? onednn::make_deconvolution(src, weights_any, bias, dst, w)
-                                : onednn::make_convolution(src, weights_any, bias, dst, w));
-    conv.weights_file_ = weights_file;
-    if (conv.prepared_.src != src_plain) {
-      MST_TRY(conv.src_reorder_, onednn::make_reorder(src_plain, conv.prepared_.src));
+    MST_TRY(const onednn::Prepared prepared, transposed
+                                                 ? onednn::make_deconvolution(src, weights_any, bias, dst, w)
+                                                 : onednn::make_convolution(src, weights_any, bias, dst, w));
+    // Plain ends, the primitive's own layouts between them, a reorder where the two differ. Memory objects
+    // are made once; a run only points them at its buffers.
+    conv.src_ = unbound(src_plain);
+    conv.dst_ = unbound(dst_plain);
+    dnnl::memory src_in = conv.src_, dst_out = conv.dst_;
+    if (prepared.src != src_plain) {
+      src_in = conv.inner_src_ = unbound(prepared.src);
+      MST_TRY_VOID(conv.add_reorder(conv.src_, src_in));
     }
-    if (conv.prepared_.dst != dst_plain) {
-      MST_TRY(conv.dst_reorder_, onednn::make_reorder(conv.prepared_.dst, dst_plain));
-    }
+    dnnl::memory weights_in;
     if (packed_from != nullptr) {
-      MST_TRY(conv.packed_, onednn::reordered_copy(weights_file, packed_from, conv.prepared_.weights));
-    } else if (conv.prepared_.weights != weights_file) {
-      MST_TRY(conv.weights_reorder_, onednn::make_reorder(weights_file, conv.prepared_.weights));
+      MST_TRY(weights_in, onednn::reordered_copy(weights_file, packed_from, prepared.weights));
+    } else {
+      weights_in = conv.weights_ = unbound(weights_file);
+      if (prepared.weights != weights_file) {
+        weights_in = conv.inner_weights_ = unbound(prepared.weights);
+        MST_TRY_VOID(conv.add_reorder(conv.weights_, weights_in));
+      }
     }
-    conv.src_plain_ = src_plain;
-    conv.dst_plain_ = dst_plain;
+    if (prepared.dst != dst_plain) dst_out = conv.inner_dst_ = unbound(prepared.dst);
+    Step step{prepared.primitive,
+              {{DNNL_ARG_SRC, src_in}, {DNNL_ARG_WEIGHTS, weights_in}, {DNNL_ARG_DST, dst_out}},
+              unbound(prepared.scratchpad)};
+    if (prepared.bias) {
+      conv.bias_ = unbound(*prepared.bias);
+      step.args.emplace(DNNL_ARG_BIAS, conv.bias_);
+    }
+    conv.add(std::move(step));
+    if (conv.inner_dst_) MST_TRY_VOID(conv.add_reorder(dst_out, conv.dst_));
     return conv;
   }
 
   Result<void> run(const float* src, const float* weights, const float* bias, float* dst,
                    StreamScratch& scratch, std::string_view node) {
-    const std::size_t src_bytes = src_reorder_ ? padded(prepared_.src.get_size()) : 0;
-    const std::size_t dst_bytes = dst_reorder_ ? padded(prepared_.dst.get_size()) : 0;
-    const std::size_t weight_bytes = weights_reorder_ ? padded(prepared_.weights.get_size()) : 0;
-    std::size_t pad_bytes = prepared_.scratch_bytes;
-    for (const auto* r : {&src_reorder_, &dst_reorder_, &weights_reorder_}) {
-      if (*r) pad_bytes = std::max(pad_bytes, (*r)->scratch_bytes);
+    const std::size_t src_bytes = bytes_of(inner_src_), weight_bytes = bytes_of(inner_weights_),
+                      dst_bytes = bytes_of(inner_dst_);
+    std::byte* base = scratch.bytes(src_bytes + weight_bytes + dst_bytes + pad_bytes_).data();
+    bind(src_, src);
+    bind(weights_, weights);
+    bind(bias_, bias);
+    bind(dst_, dst);
+    bind(inner_src_, base);
+    bind(inner_weights_, base + src_bytes);
+    bind(inner_dst_, base + src_bytes + weight_bytes);
+    for (Step& step : steps_) {
+      bind(step.scratchpad, base + src_bytes + weight_bytes + dst_bytes);
+      MST_TRY_VOID(onednn::execute(step.primitive, scratch, step.args, node));
     }
-    std::byte* base = scratch.bytes(src_bytes + dst_bytes + weight_bytes + pad_bytes).data();
-    std::byte* pad = base + src_bytes + dst_bytes + weight_bytes;
-
-    dnnl::memory src_memory = memory(src_plain_, src), dst_memory = memory(dst_plain_, dst);
-    dnnl::memory weights_memory = packed_ ? packed_ : memory(weights_file_, weights);
-    if (src_reorder_) {
-      dnnl::memory inner = memory(prepared_.src, base);
-      MST_TRY_VOID(reorder(*src_reorder_, src_memory, inner, pad, scratch, node));
-      src_memory = inner;
-    }
-    if (weights_reorder_) {
-      dnnl::memory inner = memory(prepared_.weights, base + src_bytes + dst_bytes);
-      MST_TRY_VOID(reorder(*weights_reorder_, weights_memory, inner, pad, scratch, node));
-      weights_memory = inner;
-    }
-    dnnl::memory result = dst_reorder_ ? memory(prepared_.dst, base + src_bytes) : dst_memory;
-    std::unordered_map<int, dnnl::memory> args = {{DNNL_ARG_SRC, src_memory},
-                                                  {DNNL_ARG_WEIGHTS, weights_memory},
-                                                  {DNNL_ARG_DST, result},
-                                                  {DNNL_ARG_SCRATCHPAD, memory(prepared_.scratchpad, pad)}};
-    if (prepared_.bias) args.emplace(DNNL_ARG_BIAS, memory(*prepared_.bias, bias));
-    MST_TRY_VOID(onednn::execute(prepared_.primitive, scratch, args, node));
-    if (dst_reorder_) MST_TRY_VOID(reorder(*dst_reorder_, result, dst_memory, pad, scratch, node));
     return {};
   }
 
  private:
+  struct Step {
+    dnnl::primitive primitive;
+    std::unordered_map<int, dnnl::memory> args;
+    dnnl::memory scratchpad;
+  };
+
+  static dnnl::memory unbound(const Desc& desc) {
+    return dnnl::memory(desc, onednn::engine(), DNNL_MEMORY_NONE);
+  }
+  static void bind(dnnl::memory& memory, const void* bytes) {
+    if (memory && memory.get_data_handle() != bytes) memory.set_data_handle(const_cast<void*>(bytes));
+  }
+  static std::size_t bytes_of(const dnnl::memory& memory) {
+    return memory ? padded(memory.get_desc().get_size()) : 0;
+  }
+
+  void add(Step step) {
+    pad_bytes_ = std::max(pad_bytes_, step.scratchpad.get_desc().get_size());
+    step.args.emplace(DNNL_ARG_SCRATCHPAD, step.scratchpad);
+    steps_.push_back(std::move(step));
+  }
+
+  Result<void> add_reorder(const dnnl::memory& from, const dnnl::memory& to) {
+    MST_TRY(const onednn::PreparedReorder reorder, onednn::make_reorder(from.get_desc(), to.get_desc()));
+    add({reorder.primitive, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, unbound(reorder.scratchpad)});
+    return {};
+  }
+
   static bool is_product(const Window& window, std::int64_t groups, const ConvKey& key) {
     for (std::size_t d = 0; d < window.rank(); ++d) {
       if (window.kernel[d] != 1 || window.strides[d] != 1 || window.begin[d] != 0 || window.end[d] != 0) {
@@ -136,21 +163,10 @@ class PreparedConv {
     return onednn::strided(dims, strides);
   }
 
-  static dnnl::memory memory(const Desc& desc, const void* bytes) {
-    return dnnl::memory(desc, onednn::engine(), const_cast<void*>(bytes));
-  }
-
-  static Result<void> reorder(const onednn::PreparedReorder& r, dnnl::memory from, dnnl::memory to,
-                              std::byte* pad, StreamScratch& scratch, std::string_view node) {
-    return onednn::execute(
-        r.primitive, scratch,
-        {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, memory(r.scratchpad, pad)}}, node);
-  }
-
-  onednn::Prepared prepared_;
-  Desc src_plain_, dst_plain_, weights_file_;
-  std::optional<onednn::PreparedReorder> src_reorder_, dst_reorder_, weights_reorder_;
-  dnnl::memory packed_;
+  std::vector<Step> steps_;
+  std::size_t pad_bytes_ = 0;
+  // Null where a layout needs no second buffer, or weights are packed.
+  dnnl::memory src_, weights_, bias_, dst_, inner_src_, inner_weights_, inner_dst_;
 };
 
 class ConvKernel final : public Kernel {
@@ -177,7 +193,13 @@ class ConvKernel final : public Kernel {
   Result<void> run(KernelArgs& args) override {
     const Tensor& x = args.input(0);
     const ConvKey key{dims_of(x), dims_of(args.input(1)), dims_of(args.output(0)), args.has_input(2)};
+    if (args.input(1).dtype() != x.dtype() || (args.has_input(2) && args.input(2).dtype() != x.dtype())) {
+      return kernel_failed(node_, "element types of input, weights and bias differ");
+    }
     if (key_ != key) MST_TRY_VOID(prepare(key));
+    if (args.has_input(2) && args.input(2).elements() != key.dst[1]) {
+      return kernel_failed(node_, "bias does not hold one number an output channel");
+    }
     if (args.output(0).elements() == 0) return {};
     return with_real(x.dtype(), [&](auto zero) { return run_as<decltype(zero)>(args); });
   }

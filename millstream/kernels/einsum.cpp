@@ -241,7 +241,8 @@ Result<std::unique_ptr<Kernel>> make_einsum(const KernelSpec& spec) {
   }
   return make_function_kernel([node = std::string(spec.name()), equation = *std::move(equation)](
                                   KernelArgs& args) -> Result<void> {
-    for (std::size_t i = 1; i < args.input_count(); ++i) {
+    for (std::size_t i = 0; i < args.input_count(); ++i) {
+      if (!args.has_input(i)) return kernel_failed(node, "an input is left out");
       if (args.input(i).dtype() != args.input(0).dtype()) return kernel_failed(node, "element types differ");
     }
     switch (args.input(0).dtype()) {
