@@ -2,18 +2,18 @@
 // One operator call written in text, for table-driven tests of shape and cost functions.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "millstream/graph/text.h"
 #include "millstream/ops/op.h"
 
 namespace millstream::testing {
 
-/// `call` is one node as in millstream text without its outputs, "Conv(x, w) {group=2}"; `values` declare
-/// what it reads: "x : f32[1,N]" (unknown value) or "s : i64[2] = [1, 2]" (known value).
+/// `call` is one node as in millstream text without its outputs, "Conv(x, w) {group=2}"; `values`
+/// declare what it reads: "x : f32[1,N]" (unknown value) or "s : i64[2] = [1, 2]" (known value).
 struct OpCall {
   int opset;
   std::vector<std::string> values;
@@ -27,7 +27,8 @@ inline Result<Graph> graph_of(const OpCall& op) {
     text += (v.find('=') == std::string::npos ? "  input " : "  const ") + v + "\n";
   }
   text += "  ";
-  for (std::size_t i = 0; i < op.outputs; ++i) text += fmt::format("{}out{}", i == 0 ? "" : ", ", i);
+  for (std::size_t i = 0; i < op.outputs; ++i)
+    text += fmt::format("{}out{}", i == 0 ? "" : ", ", i);
   if (op.outputs != 0) text += " = ";
   return parse_graph(text + op.call + " @name(\"n\")\n", "op.mst");
 }
@@ -44,8 +45,8 @@ inline Result<std::vector<TensorDesc>> shapes_of(const Graph& graph) {
     descs.push_back(v ? &graph.desc(*v) : nullptr);
     values.push_back(v ? graph.constant(*v) : nullptr);
   }
-  return schema->shape(ShapeContext{graph.name(node), graph.type(node), graph.attrs(node), graph.opset(), descs, values,
-                                    graph.outputs(node).size()});
+  return schema->shape(ShapeContext{graph.name(node), graph.type(node), graph.attrs(node),
+                                    graph.opset(), descs, values, graph.outputs(node).size()});
 }
 
 /// The descs in text, separated by blanks, or the error's message.
@@ -54,7 +55,8 @@ inline std::string shapes_text(const OpCall& op) {
   if (!graph.ok()) return "text: " + to_string(graph.error());
   const auto descs = shapes_of(*graph);
   if (!descs.ok()) {
-    return fmt::format("[{}] {}", error_code_info(descs.error().code).number, descs.error().message);
+    return fmt::format("[{}] {}", error_code_info(descs.error().code).number,
+                       descs.error().message);
   }
   std::string out;
   for (const TensorDesc& d : *descs) out += (out.empty() ? "" : " ") + to_string(d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop, Scan. Inference takes their output descs from the bodies; what stands here is what the node
-// alone tells, which is all there is when one node is inferred at run time.
+// If, Loop, Scan. Inference takes their output descs from the bodies; what stands here is what the
+// node alone tells, which is all there is when one node is inferred at run time.
 #include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
@@ -21,15 +21,19 @@ Descs branch(const ShapeContext& c) {
 // Inputs: trip count, condition (both may be left out), carried values; outputs: carried, stacked.
 Descs loop(const ShapeContext& c) {
   const Operands in(c);
-  if (in.count() < 2) return in.error(fmt::format("has {} inputs, expected the trip count and the condition", in.count()));
+  if (in.count() < 2)
+    return in.error(
+        fmt::format("has {} inputs, expected the trip count and the condition", in.count()));
   MST_TRY_VOID(in.expect_types(0, "trip count", types::kInt64));
   MST_TRY_VOID(in.expect_types(1, "condition", types::kBool));
   const std::size_t carried = in.count() - 2;
   if (c.output_count < carried) {
-    return in.error(fmt::format("has {} outputs, expected at least the {} carried values", c.output_count, carried));
+    return in.error(fmt::format("has {} outputs, expected at least the {} carried values",
+                                c.output_count, carried));
   }
   std::vector<TensorDesc> out(c.output_count);
-  for (std::size_t i = 0; i < carried; ++i) out[i].dtype = in.dtype(i + 2);  // the shape may change with each turn
+  for (std::size_t i = 0; i < carried; ++i)
+    out[i].dtype = in.dtype(i + 2);  // the shape may change with each turn
   return out;
 }
 
@@ -42,7 +46,8 @@ Descs scan(const ShapeContext& c) {
   }
   const std::size_t states = in.count() - static_cast<std::size_t>(scanned);
   if (c.output_count < states) {
-    return in.error(fmt::format("has {} outputs, expected at least the {} states", c.output_count, states));
+    return in.error(
+        fmt::format("has {} outputs, expected at least the {} states", c.output_count, states));
   }
   std::vector<TensorDesc> out(c.output_count);
   for (std::size_t i = 0; i < states; ++i) out[i].dtype = in.dtype(i);

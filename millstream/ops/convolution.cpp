@@ -13,19 +13,21 @@ constexpr int kVariadic = OpSchema::kVariadic;
 constexpr TypeSet kByte = {DType::u8, DType::i8};
 
 // Kernel lengths from kernel_shape, or from the weights [.., .., k1, k2, ..]; nullopt when unknown.
-Result<std::optional<std::vector<std::int64_t>>> kernel_of(const Operands& in, const Dims& weights) {
+Result<std::optional<std::vector<std::int64_t>>> kernel_of(const Operands& in,
+                                                           const Dims& weights) {
   std::vector<std::int64_t> kernel = in.attrs().get_ints("kernel_shape");
   const bool given = in.attrs().has("kernel_shape");
   if (given && kernel.size() != weights.size() - 2) {
-    return in.error(fmt::format("kernel_shape {} has {} entries, expected {}", to_string(kernel), kernel.size(),
-                                weights.size() - 2));
+    return in.error(fmt::format("kernel_shape {} has {} entries, expected {}", to_string(kernel),
+                                kernel.size(), weights.size() - 2));
   }
   for (std::size_t i = 0; i + 2 < weights.size(); ++i) {
     const Dim& d = weights[i + 2];
     if (!given && !d.known()) return std::optional<std::vector<std::int64_t>>();
     if (!given) kernel.push_back(*d.value);
     if (d.known() && kernel[i] != *d.value) {
-      return in.error(fmt::format("kernel_shape {} disagrees with weights {}", to_string(kernel), to_string(weights)));
+      return in.error(fmt::format("kernel_shape {} disagrees with weights {}", to_string(kernel),
+                                  to_string(weights)));
     }
   }
   return std::optional<std::vector<std::int64_t>>(std::move(kernel));
@@ -41,12 +43,15 @@ Result<std::int64_t> group_of(const Operands& in) {
 Result<void> expect_bias(const Operands& in, std::size_t i, const Dim& channels) {
   if (!in.has(i)) return {};
   MST_TRY_VOID(in.expect_rank(i, "bias", 1, 1));
-  if (in.dims(i) != nullptr) MST_TRY_VOID(in.same((*in.dims(i))[0], channels, "bias length and output channels"));
+  if (in.dims(i) != nullptr)
+    MST_TRY_VOID(in.same((*in.dims(i))[0], channels, "bias length and output channels"));
   return {};
 }
 
-// X [N, C, spatial..], W [M, C / group, kernel..] -> [N, M, outputs..]; nullopt when a rank is unknown.
-Result<std::optional<Dims>> conv_dims(const Operands& in, std::size_t x_at, std::size_t w_at, std::size_t bias_at) {
+// X [N, C, spatial..], W [M, C / group, kernel..] -> [N, M, outputs..]; nullopt when a rank is
+// unknown.
+Result<std::optional<Dims>> conv_dims(const Operands& in, std::size_t x_at, std::size_t w_at,
+                                      std::size_t bias_at) {
   MST_TRY_VOID(in.expect_rank(x_at, "X", 3, kVariadic));
   const Dims* x = in.dims(x_at);
   const Dims* w = in.dims(w_at);
@@ -55,9 +60,11 @@ Result<std::optional<Dims>> conv_dims(const Operands& in, std::size_t x_at, std:
   MST_TRY_VOID(in.expect_rank(w_at, "W", x->size(), x->size()));
   const Dim& m = (*w)[0];
   MST_TRY_VOID(in.same((*x)[1], times((*w)[1], Dim::of(group)),
-                       fmt::format("input channels of X {} and W {} with group {}", to_string(*x), to_string(*w), group)));
+                       fmt::format("input channels of X {} and W {} with group {}", to_string(*x),
+                                   to_string(*w), group)));
   if (m.known() && *m.value % group != 0) {
-    return in.error(fmt::format("{} output channels do not divide into {} groups", *m.value, group));
+    return in.error(
+        fmt::format("{} output channels do not divide into {} groups", *m.value, group));
   }
   MST_TRY_VOID(expect_bias(in, bias_at, m));
   Dims out{(*x)[0], m};
@@ -118,7 +125,8 @@ Descs deform_conv(const ShapeContext& c) {
   return result_of(std::move(dims), dtype);
 }
 
-// X [N, C, spatial..], W [C, M / group, kernel..]; an output is stride * (n - 1) + output_padding + span - pads.
+// X [N, C, spatial..], W [C, M / group, kernel..]; an output is stride * (n - 1) + output_padding +
+// span - pads.
 Descs conv_transpose(const ShapeContext& c) {
   const Operands in(c);
   MST_TRY_VOID(in.expect_types(0, "X", types::kFloat));
@@ -129,10 +137,12 @@ Descs conv_transpose(const ShapeContext& c) {
   const Dims* w = in.dims(1);
   if (x == nullptr || w == nullptr) return std::vector<TensorDesc>{unknown(dtype)};
   MST_TRY_VOID(in.expect_rank(1, "W", x->size(), x->size()));
-  MST_TRY_VOID(in.same((*x)[1], (*w)[0],
-                       fmt::format("input channels of X {} and W {}", to_string(*x), to_string(*w))));
+  MST_TRY_VOID(
+      in.same((*x)[1], (*w)[0],
+              fmt::format("input channels of X {} and W {}", to_string(*x), to_string(*w))));
   if ((*w)[0].known() && *(*w)[0].value % group != 0) {
-    return in.error(fmt::format("{} input channels do not divide into {} groups", *(*w)[0].value, group));
+    return in.error(
+        fmt::format("{} input channels do not divide into {} groups", *(*w)[0].value, group));
   }
   const Dim m = times((*w)[1], Dim::of(group));
   MST_TRY_VOID(expect_bias(in, 2, m));
@@ -145,12 +155,15 @@ Descs conv_transpose(const ShapeContext& c) {
     return in.error(fmt::format("output_padding has {} entries, expected {}", extra.size(), n));
   }
   for (const std::int64_t e : extra) {
-    if (e < 0 || e > (std::int64_t{1} << 31)) return in.error(fmt::format("output_padding {} is out of range", to_string(extra)));
+    if (e < 0 || e > (std::int64_t{1} << 31))
+      return in.error(fmt::format("output_padding {} is out of range", to_string(extra)));
   }
   if (!wanted.empty()) {
-    if (wanted.size() != n) return in.error(fmt::format("output_shape has {} entries, expected {}", wanted.size(), n));
+    if (wanted.size() != n)
+      return in.error(fmt::format("output_shape has {} entries, expected {}", wanted.size(), n));
     for (const std::int64_t length : wanted) {
-      if (length < 0) return in.error(fmt::format("output_shape {} is negative", to_string(wanted)));
+      if (length < 0)
+        return in.error(fmt::format("output_shape {} is negative", to_string(wanted)));
       out.push_back(Dim::of(length));
     }
     return std::vector<TensorDesc>{described(dtype, std::move(out))};
@@ -176,7 +189,8 @@ Descs conv_transpose(const ShapeContext& c) {
       length = plus(length, v.span() - v.stride - v.pad_begin - v.pad_end + padding);
     }
     if (*length.value < 0) {
-      return in.error(fmt::format("padding {} and {} leaves nothing of axis {}", v.pad_begin, v.pad_end, i + 2));
+      return in.error(fmt::format("padding {} and {} leaves nothing of axis {}", v.pad_begin,
+                                  v.pad_end, i + 2));
     }
     out.push_back(std::move(length));
   }

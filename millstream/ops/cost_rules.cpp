@@ -28,7 +28,9 @@ OpCost variadic_cost(const Attrs&, InputDescs inputs, OutputDescs outputs) {
   return {terms * (outputs.empty() ? 0.0 : elements_of(outputs[0])), traffic(inputs, outputs)};
 }
 
-OpCost move_cost(const Attrs&, InputDescs inputs, OutputDescs outputs) { return {0, traffic(inputs, outputs)}; }
+OpCost move_cost(const Attrs&, InputDescs inputs, OutputDescs outputs) {
+  return {0, traffic(inputs, outputs)};
+}
 
 OpCost gather_cost(const Attrs&, InputDescs inputs, OutputDescs outputs) {
   const InputDescs rest = inputs.empty() ? inputs : inputs.subspan(1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost functions that families share. flops count a multiply-add as two; bytes are inputs + outputs.
+// Cost functions that families share. flops count a multiply-add as two; bytes are inputs +
+// outputs.
 #pragma once
 
 #include "millstream/ops/op.h"

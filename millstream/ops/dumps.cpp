@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node types of compiled-graph dumps that hold or name data and emit no task. Their descs stand in the dump.
+// Node types of compiled-graph dumps that hold or name data and emit no task. Their descs stand in
+// the dump.
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
 #include "millstream/ops/tables.h"
@@ -17,7 +18,8 @@ constexpr OpSchema row(std::string_view type) {
 
 // Constant, the remaining such type, is ONNX's operator too: its row is in generator.cpp.
 constexpr OpSchema kTable[] = {
-    row("AippData"), row("Const"), row("Data"), row("FileConstant"), row("NetOutput"), row("Variable"),
+    row("AippData"),     row("Const"),     row("Data"),
+    row("FileConstant"), row("NetOutput"), row("Variable"),
 };
 
 }  // namespace

@@ -34,13 +34,15 @@ Descs pow_shape(const ShapeContext& c) {
   if (c.opset < 12) MST_TRY_VOID(in.common_dtype({0, 1}));
   MST_TRY_VOID(expect_numpy_alignment(in));
   MST_TRY(std::optional<Dims> dims, broadcast(in, {0, 1}));
-  return std::vector<TensorDesc>{dims ? described(in.dtype(0), std::move(*dims)) : unknown(in.dtype(0))};
+  return std::vector<TensorDesc>{dims ? described(in.dtype(0), std::move(*dims))
+                                      : unknown(in.dtype(0))};
 }
 
 Descs mod_shape(const ShapeContext& c) {
   const Operands in(c);
   if (in.attrs().get_int("fmod", 0) == 0 && types::kFloat.has(in.dtype(0))) {
-    return in.error(fmt::format("has {} inputs and fmod=0, expected integers or fmod=1", dtype_name(in.dtype(0))));
+    return in.error(fmt::format("has {} inputs and fmod=0, expected integers or fmod=1",
+                                dtype_name(in.dtype(0))));
   }
   return binary<kNumbers>(c);
 }
@@ -76,7 +78,8 @@ Descs prelu(const ShapeContext& c) {
     // Opset 6 lays a vector of slopes along axis 1, whatever the rank.
     if (c.opset < 7 && in.dims(0)->size() > 2) {
       const Dim slopes = product(*in.dims(1), 0, in.dims(1)->size());
-      if (!slopes.known() || *slopes.value != 1) return in.unsupported("has a slope a channel at opset 6, expected one");
+      if (!slopes.known() || *slopes.value != 1)
+        return in.unsupported("has a slope a channel at opset 6, expected one");
     }
     MST_TRY_VOID(expect_broadcasts_to(in, "slope", *in.dims(1), *in.dims(0)));
   }
@@ -87,7 +90,8 @@ Descs prelu(const ShapeContext& c) {
 Descs clip(const ShapeContext& c) {
   const Operands in(c);
   MST_TRY_VOID(in.expect_types(0, "input", types::kNumeric));
-  if (c.opset < 11 && in.count() > 1) return in.error("has bounds as inputs, which begin at opset 11");
+  if (c.opset < 11 && in.count() > 1)
+    return in.error("has bounds as inputs, which begin at opset 11");
   for (std::size_t i = 1; i < 3; ++i) {
     if (!in.has(i)) continue;
     const std::string_view what = i == 1 ? "min" : "max";
@@ -95,7 +99,8 @@ Descs clip(const ShapeContext& c) {
     const Dims* d = in.dims(i);
     const Dim n = d == nullptr ? Dim{} : product(*d, 0, d->size());
     if (n.known() && *n.value != 1) {
-      return in.error(fmt::format("{} (input {}) has shape {}, expected a scalar", what, i, to_string(*d)));
+      return in.error(
+          fmt::format("{} (input {}) has shape {}, expected a scalar", what, i, to_string(*d)));
     }
   }
   return std::vector<TensorDesc>{in.desc(0)};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that make a tensor from a shape, a number or nothing.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -25,10 +25,13 @@ Descs shape_of(const ShapeContext& c) {
   };
   const std::int64_t first = clamp(in.attrs().get_int("start", 0));
   const std::int64_t last = clamp(in.attrs().get_int("end", rank));
-  return std::vector<TensorDesc>{TensorDesc::of(DType::i64, {std::max<std::int64_t>(0, last - first)})};
+  return std::vector<TensorDesc>{
+      TensorDesc::of(DType::i64, {std::max<std::int64_t>(0, last - first)})};
 }
 
-Descs size_of(const ShapeContext&) { return std::vector<TensorDesc>{TensorDesc::of(DType::i64, {})}; }
+Descs size_of(const ShapeContext&) {
+  return std::vector<TensorDesc>{TensorDesc::of(DType::i64, {})};
+}
 
 Descs constant_of_shape(const ShapeContext& c) {
   const Operands in(c);
@@ -56,7 +59,8 @@ Descs constant_of_shape(const ShapeContext& c) {
 // max(ceil((limit - start) / delta), 0) elements.
 Descs range(const ShapeContext& c) {
   const Operands in(c);
-  MST_TRY_VOID(in.expect_types(0, "start", {DType::f32, DType::f64, DType::i16, DType::i32, DType::i64}));
+  MST_TRY_VOID(
+      in.expect_types(0, "start", {DType::f32, DType::f64, DType::i16, DType::i32, DType::i64}));
   MST_TRY(const DType dtype, in.common_dtype({0, 1, 2}));
   MST_TRY_VOID(in.expect_rank(0, "start", 0, 1));
   MST_TRY_VOID(in.expect_rank(1, "limit", 0, 1));
@@ -103,7 +107,8 @@ Descs eye_like(const ShapeContext& c) {
   return std::vector<TensorDesc>{std::move(out)};
 }
 
-// Our own: a seeded pseudo-random (seed, low, high) or constant (value) f32 tensor of attribute `shape`.
+// Our own: a seeded pseudo-random (seed, low, high) or constant (value) f32 tensor of attribute
+// `shape`.
 Descs fill(const ShapeContext& c) {
   const Operands in(c);
   const std::vector<std::int64_t> shape =
@@ -115,19 +120,23 @@ Descs fill(const ShapeContext& c) {
   return std::vector<TensorDesc>{TensorDesc::of(DType::f32, shape)};
 }
 
-// The importer turns Constant nodes into constant values; this row describes those of other sources.
+// The importer turns Constant nodes into constant values; this row describes those of other
+// sources.
 Descs constant(const ShapeContext& c) {
   const Operands in(c);
-  if (const Tensor* value = in.attrs().get_tensor("value")) return std::vector<TensorDesc>{value->desc()};
+  if (const Tensor* value = in.attrs().get_tensor("value"))
+    return std::vector<TensorDesc>{value->desc()};
   const auto length = [](std::size_t n) { return static_cast<std::int64_t>(n); };
   const Attrs& attrs = in.attrs();
   if (attrs.has("value_float")) return std::vector<TensorDesc>{TensorDesc::of(DType::f32, {})};
   if (attrs.has("value_int")) return std::vector<TensorDesc>{TensorDesc::of(DType::i64, {})};
   if (attrs.has("value_floats")) {
-    return std::vector<TensorDesc>{TensorDesc::of(DType::f32, {length(attrs.get_floats("value_floats").size())})};
+    return std::vector<TensorDesc>{
+        TensorDesc::of(DType::f32, {length(attrs.get_floats("value_floats").size())})};
   }
   if (attrs.has("value_ints")) {
-    return std::vector<TensorDesc>{TensorDesc::of(DType::i64, {length(attrs.get_ints("value_ints").size())})};
+    return std::vector<TensorDesc>{
+        TensorDesc::of(DType::i64, {length(attrs.get_ints("value_ints").size())})};
   }
   return std::vector<TensorDesc>(c.output_count);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that address elements by computed indices.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -60,12 +60,12 @@ Descs gather_nd(const ShapeContext& c) {
   }
   const std::int64_t k = *indices->back().value;
   if (batch < 0 || batch >= std::min(std::ssize(*data), std::ssize(*indices))) {
-    return in.error(fmt::format("batch_dims is {}, expected below the ranks {} and {}", batch, data->size(),
-                                indices->size()));
+    return in.error(fmt::format("batch_dims is {}, expected below the ranks {} and {}", batch,
+                                data->size(), indices->size()));
   }
   if (k < 1 || batch + k > std::ssize(*data)) {
-    return in.error(fmt::format("indices {} address {} axes behind {} batch axes of data {}", to_string(*indices), k,
-                                batch, to_string(*data)));
+    return in.error(fmt::format("indices {} address {} axes behind {} batch axes of data {}",
+                                to_string(*indices), k, batch, to_string(*data)));
   }
   MST_TRY_VOID(expect_usable_rank(in, data->size() + indices->size()));
   Dims out(indices->begin(), indices->end() - 1);
@@ -78,10 +78,12 @@ Descs gather_nd(const ShapeContext& c) {
 
 Result<void> expect_reduction(const Operands& in) {
   const std::string reduction = in.attrs().get_string("reduction", "none");
-  const bool known = reduction == "none" || (in.opset() >= 16 && (reduction == "add" || reduction == "mul")) ||
+  const bool known = reduction == "none" ||
+                     (in.opset() >= 16 && (reduction == "add" || reduction == "mul")) ||
                      (in.opset() >= 18 && (reduction == "min" || reduction == "max"));
   if (known) return {};
-  return in.error(fmt::format("reduction is \"{}\", expected none, add and mul (opset 16) or min and max (18)", reduction));
+  return in.error(fmt::format(
+      "reduction is \"{}\", expected none, add and mul (opset 16) or min and max (18)", reduction));
 }
 
 Descs scatter_elements(const ShapeContext& c) {
@@ -99,7 +101,8 @@ Descs scatter_elements(const ShapeContext& c) {
   const Dims* updates = in.dims(2);
   if (indices != nullptr && updates != nullptr && indices->size() == updates->size()) {
     for (std::size_t i = 0; i < indices->size(); ++i) {
-      MST_TRY_VOID(in.same((*indices)[i], (*updates)[i], fmt::format("axis {} of indices and updates", i)));
+      MST_TRY_VOID(
+          in.same((*indices)[i], (*updates)[i], fmt::format("axis {} of indices and updates", i)));
     }
   }
   return std::vector<TensorDesc>{in.desc(0)};
@@ -119,13 +122,15 @@ Descs scatter_nd(const ShapeContext& c) {
   if (data != nullptr && indices != nullptr && indices->back().known()) {
     const std::int64_t k = *indices->back().value;
     if (k < 1 || k > std::ssize(*data)) {
-      return in.error(fmt::format("indices {} address {} axes of data {}", to_string(*indices), k, to_string(*data)));
+      return in.error(fmt::format("indices {} address {} axes of data {}", to_string(*indices), k,
+                                  to_string(*data)));
     }
     if (updates != nullptr) {
       Dims want(indices->begin(), indices->end() - 1);
       want.insert(want.end(), data->begin() + k, data->end());
       if (updates->size() != want.size()) {
-        return in.error(fmt::format("updates are {}, expected {}", to_string(*updates), to_string(want)));
+        return in.error(
+            fmt::format("updates are {}, expected {}", to_string(*updates), to_string(want)));
       }
       for (std::size_t i = 0; i < want.size(); ++i) {
         MST_TRY_VOID(in.same((*updates)[i], want[i], fmt::format("axis {} of updates", i)));
@@ -142,7 +147,8 @@ Descs top_k(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_rank(0, "X", 1, kVariadic));
   std::optional<std::int64_t> k;
   if (c.opset < 10) {
-    if (in.count() > 1 || !in.attrs().has("k")) return in.error("expected an attribute k and one input below opset 10");
+    if (in.count() > 1 || !in.attrs().has("k"))
+      return in.error("expected an attribute k and one input below opset 10");
     k = in.attrs().get_int("k", 0);
   } else {
     if (!in.has(1)) return in.error("has no K (input 1)");
@@ -156,8 +162,8 @@ Descs top_k(const ShapeContext& c) {
     Dim& length = (*values.shape)[axis];
     if (k && (*k < 0 || (length.known() && *k > *length.value))) {
       return in.error(fmt::format("k is {}, expected 0 to {} (axis {} of {})", *k,
-                                  length.known() ? fmt::format("{}", *length.value) : "the length", axis,
-                                  to_string(*in.dims(0))));
+                                  length.known() ? fmt::format("{}", *length.value) : "the length",
+                                  axis, to_string(*in.dims(0))));
     }
     length = k ? Dim::of(*k) : Dim{};
   }
@@ -171,7 +177,9 @@ Descs non_zero(const ShapeContext& c) {
   const Operands in(c);
   const Dims* x = in.dims(0);
   // A scalar counts as a vector of one.
-  const Dim rank = x == nullptr ? Dim{} : Dim::of(static_cast<std::int64_t>(std::max<std::size_t>(1, x->size())));
+  const Dim rank = x == nullptr
+                       ? Dim{}
+                       : Dim::of(static_cast<std::int64_t>(std::max<std::size_t>(1, x->size())));
   return one(DType::i64, Dims{rank, Dim{}});
 }
 
@@ -181,13 +189,15 @@ Descs one_hot(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(1, "depth", types::kNumeric));
   MST_TRY_VOID(in.expect_rank(1, "depth", 0, 1));
   MST_TRY_VOID(in.expect_rank(2, "values", 1, 1));
-  if (in.dims(2) != nullptr) MST_TRY_VOID(in.same((*in.dims(2))[0], Dim::of(2), "length of values"));
+  if (in.dims(2) != nullptr)
+    MST_TRY_VOID(in.same((*in.dims(2))[0], Dim::of(2), "length of values"));
   const Dims* indices = in.dims(0);
   if (indices == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(2))};
   MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", -1), indices->size() + 1));
   Dim depth;
   if (const auto value = in.scalar(1)) {
-    if (!(*value >= 1 && *value <= 0x1p48)) return in.error(fmt::format("depth is {}, expected at least 1", *value));
+    if (!(*value >= 1 && *value <= 0x1p48))
+      return in.error(fmt::format("depth is {}, expected at least 1", *value));
     depth = Dim::of(static_cast<std::int64_t>(*value));
   }
   MST_TRY_VOID(expect_usable_rank(in, indices->size() + 1));
@@ -201,7 +211,8 @@ Descs unique(const ShapeContext& c) {
   const Operands in(c);
   const Dims* x = in.dims(0);
   std::vector<TensorDesc> out{unknown(in.dtype(0)), described(DType::i64, anonymous(1)),
-                              described(DType::i64, anonymous(1)), described(DType::i64, anonymous(1))};
+                              described(DType::i64, anonymous(1)),
+                              described(DType::i64, anonymous(1))};
   if (!in.attrs().has("axis")) {
     out[0].shape = anonymous(1);
     if (x != nullptr) (*out[2].shape)[0] = product(*x, 0, x->size());
@@ -211,7 +222,8 @@ Descs unique(const ShapeContext& c) {
     (*out[0].shape)[axis] = Dim{};
     (*out[2].shape)[0] = (*x)[axis];
   }
-  if (c.output_count > 4) return in.error(fmt::format("has {} outputs, expected at most 4", c.output_count));
+  if (c.output_count > 4)
+    return in.error(fmt::format("has {} outputs, expected at most 4", c.output_count));
   out.resize(c.output_count);
   return out;
 }
@@ -254,7 +266,8 @@ constexpr OpSchema kTable[] = {
     {"Gather", "", 6, 23, 2, 2, gather, gather_cost},
     {"GatherElements", "", 11, 23, 2, 2, gather_elements, gather_cost},
     {"GatherND", "", 11, 23, 2, 2, gather_nd, gather_cost},
-    {"NonMaxSuppression", "", 10, 23, 2, 5, non_max_suppression, kSelectCost, false, false, /*data_dependent=*/true},
+    {"NonMaxSuppression", "", 10, 23, 2, 5, non_max_suppression, kSelectCost, false, false,
+     /*data_dependent=*/true},
     {"NonZero", "", 9, 23, 1, 1, non_zero, move_cost, false, false, /*data_dependent=*/true},
     {"OneHot", "", 9, 23, 3, 3, one_hot, move_cost},
     {"Scatter", "", 9, 10, 3, 3, scatter_elements, move_cost},

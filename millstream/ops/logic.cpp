@@ -22,7 +22,8 @@ Descs predicate(const ShapeContext& c) {
   MST_TRY_VOID(in.common_dtype({0, 1}));
   MST_TRY_VOID(expect_numpy_alignment(in));
   MST_TRY(std::optional<Dims> dims, broadcast(in, {0, 1}));
-  return std::vector<TensorDesc>{dims ? described(DType::boolean, std::move(*dims)) : unknown(DType::boolean)};
+  return std::vector<TensorDesc>{dims ? described(DType::boolean, std::move(*dims))
+                                      : unknown(DType::boolean)};
 }
 
 // IsNaN, IsInf: one input, boolean result.

@@ -24,11 +24,13 @@ Descs loss_of(const Operands& in) {
   if (const Dims* scores = in.dims(0)) {
     targets.shape = *scores;
     targets.shape->erase(targets.shape->begin() + 1);
-    if (in.dims(2) != nullptr) MST_TRY_VOID(in.same((*in.dims(2))[0], (*scores)[1], "length of weights and classes"));
+    if (in.dims(2) != nullptr)
+      MST_TRY_VOID(in.same((*in.dims(2))[0], (*scores)[1], "length of weights and classes"));
     MST_TRY_VOID(in.expect_rank(1, "targets", scores->size() - 1, scores->size() - 1));
     if (const Dims* d = in.dims(1)) {
       for (std::size_t i = 0; i < d->size(); ++i) {
-        MST_TRY((*targets.shape)[i], in.same((*targets.shape)[i], (*d)[i], fmt::format("axis {} of targets and scores", i)));
+        MST_TRY((*targets.shape)[i], in.same((*targets.shape)[i], (*d)[i],
+                                             fmt::format("axis {} of targets and scores", i)));
       }
     }
   } else if (const Dims* d = in.dims(1)) {

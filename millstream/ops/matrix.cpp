@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products and determinants.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -13,10 +13,12 @@ namespace millstream {
 namespace {
 
 constexpr int kVariadic = OpSchema::kVariadic;
-constexpr TypeSet kProduct = types::kFloat | TypeSet{DType::i32, DType::i64, DType::u32, DType::u64};
+constexpr TypeSet kProduct =
+    types::kFloat | TypeSet{DType::i32, DType::i64, DType::u32, DType::u64};
 constexpr TypeSet kByte = {DType::u8, DType::i8};
 
-// Numpy matmul: a vector counts as a row on the left and a column on the right, leading axes broadcast.
+// Numpy matmul: a vector counts as a row on the left and a column on the right, leading axes
+// broadcast.
 Result<std::optional<Dims>> product_dims(const Operands& in, std::size_t left, std::size_t right) {
   MST_TRY_VOID(in.expect_rank(left, "A", 1, kVariadic));
   MST_TRY_VOID(in.expect_rank(right, "B", 1, kVariadic));
@@ -24,7 +26,8 @@ Result<std::optional<Dims>> product_dims(const Operands& in, std::size_t left, s
   const Dims* b = in.dims(right);
   if (a == nullptr || b == nullptr) return std::optional<Dims>();
   const Dim inner = b->size() == 1 ? b->back() : (*b)[b->size() - 2];
-  MST_TRY_VOID(in.same(a->back(), inner, fmt::format("inner dimensions of {} and {}", to_string(*a), to_string(*b))));
+  MST_TRY_VOID(in.same(a->back(), inner,
+                       fmt::format("inner dimensions of {} and {}", to_string(*a), to_string(*b))));
   const Dims batch_a(a->begin(), a->end() - std::min<std::ptrdiff_t>(2, std::ssize(*a)));
   const Dims batch_b(b->begin(), b->end() - std::min<std::ptrdiff_t>(2, std::ssize(*b)));
   MST_TRY(Dims out, broadcast(in, batch_a, batch_b));
@@ -77,8 +80,9 @@ Descs gemm(const ShapeContext& c) {
   if (a != nullptr) out[0] = (*a)[trans_a ? 1 : 0];
   if (b != nullptr) out[1] = (*b)[trans_b ? 0 : 1];
   if (a != nullptr && b != nullptr) {
-    const std::string what = fmt::format("inner dimensions of {}{} and {}{}", to_string(*a), trans_a ? " transposed" : "",
-                                         to_string(*b), trans_b ? " transposed" : "");
+    const std::string what =
+        fmt::format("inner dimensions of {}{} and {}{}", to_string(*a),
+                    trans_a ? " transposed" : "", to_string(*b), trans_b ? " transposed" : "");
     MST_TRY_VOID(in.same((*a)[trans_a ? 0 : 1], (*b)[trans_b ? 1 : 0], what));
   }
   if (in.dims(2) != nullptr) MST_TRY_VOID(expect_broadcasts_to(in, "C", *in.dims(2), out));
@@ -141,7 +145,8 @@ Descs einsum(const ShapeContext& c) {
   for (std::size_t begin = 0; begin <= left.size();) {
     const std::size_t comma = std::min(left.find(',', begin), left.size());
     const auto term = parse_term(std::string_view(left).substr(begin, comma - begin));
-    if (!term) return bad("holds something else than letters, commas, one \"...\" a term and one \"->\"");
+    if (!term)
+      return bad("holds something else than letters, commas, one \"...\" a term and one \"->\"");
     terms.push_back(*term);
     begin = comma + 1;
   }
@@ -177,11 +182,13 @@ Descs einsum(const ShapeContext& c) {
       } else if (known.known() && *known.value == 1) {
         known = dim;
       } else if (!one) {
-        MST_TRY(known, in.same(known, dim, fmt::format("axis '{}' of equation \"{}\"", ch, equation)));
+        MST_TRY(known,
+                in.same(known, dim, fmt::format("axis '{}' of equation \"{}\"", ch, equation)));
       }
       return {};
     };
-    for (std::size_t k = 0; k < term.before.size(); ++k) MST_TRY_VOID(bind(term.before[k], (*d)[k]));
+    for (std::size_t k = 0; k < term.before.size(); ++k)
+      MST_TRY_VOID(bind(term.before[k], (*d)[k]));
     for (std::size_t k = 0; k < term.after.size(); ++k) {
       MST_TRY_VOID(bind(term.after[k], (*d)[d->size() - term.after.size() + k]));
     }
@@ -233,7 +240,8 @@ OpCost product_cost(const Attrs&, InputDescs inputs, OutputDescs outputs) {
 
 OpCost gemm_cost(const Attrs& attrs, InputDescs inputs, OutputDescs outputs) {
   const double rows = std::max(1.0, static_cast<double>(outputs[0]->dims()[0]));
-  const double inner = attrs.get_int("transA", 0) != 0 ? elements_of(inputs[0]) / rows : last_dim(inputs[0]);
+  const double inner =
+      attrs.get_int("transA", 0) != 0 ? elements_of(inputs[0]) / rows : last_dim(inputs[0]);
   return {2 * elements_of(outputs[0]) * inner, traffic(inputs, outputs)};
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that rearrange elements in axis order: reshape, join, split. Cutting and padding: window_moves.cpp.
+// Operators that rearrange elements in axis order: reshape, join, split. Cutting and padding:
+// window_moves.cpp.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -25,8 +26,8 @@ Descs transpose(const ShapeContext& c) {
     for (std::size_t i = x->size(); i-- > 0;) perm.push_back(static_cast<std::int64_t>(i));
   }
   const auto wrong = [&] {
-    return in.error(fmt::format("perm {} is not a permutation of the {} axes of {}", to_string(perm), x->size(),
-                                to_string(*x)));
+    return in.error(fmt::format("perm {} is not a permutation of the {} axes of {}",
+                                to_string(perm), x->size(), to_string(*x)));
   };
   if (perm.size() != x->size()) return wrong();
   std::vector<bool> seen(x->size(), false);
@@ -39,7 +40,8 @@ Descs transpose(const ShapeContext& c) {
   return one(in.dtype(0), std::move(out));
 }
 
-// A target of 0 copies the input's dimension (unless allowzero, from opset 14), -1 takes what is left.
+// A target of 0 copies the input's dimension (unless allowzero, from opset 14), -1 takes what is
+// left.
 Descs reshape(const ShapeContext& c) {
   const Operands in(c);
   MST_TRY_VOID(in.expect_types(1, "shape", types::kInt64));
@@ -54,7 +56,8 @@ Descs reshape(const ShapeContext& c) {
   const bool allow_zero = c.opset >= 14 && in.attrs().get_int("allowzero", 0) != 0;
   const Dims* x = in.dims(0);
   const auto mismatch = [&] {
-    return in.error(fmt::format("{} does not reshape to {}", x == nullptr ? "input" : to_string(*x), to_string(*target)));
+    return in.error(fmt::format("{} does not reshape to {}", x == nullptr ? "input" : to_string(*x),
+                                to_string(*target)));
   };
   std::vector<bool> copied(x == nullptr ? 0 : x->size(), false);
   Dims out;
@@ -70,8 +73,8 @@ Descs reshape(const ShapeContext& c) {
       if (x == nullptr) {
         out.emplace_back();
       } else if (i >= x->size()) {
-        return in.error(fmt::format("shape {} copies axis {} of {}, which has only {}", to_string(*target), i,
-                                    to_string(*x), x->size()));
+        return in.error(fmt::format("shape {} copies axis {} of {}, which has only {}",
+                                    to_string(*target), i, to_string(*x), x->size()));
       } else {
         copied[i] = true;
         out.push_back((*x)[i]);
@@ -84,7 +87,8 @@ Descs reshape(const ShapeContext& c) {
     }
   }
   if (inferred && allow_zero && std::count(target->begin(), target->end(), 0) != 0) {
-    return in.error(fmt::format("shape {} holds both 0 and -1 with allowzero=1", to_string(*target)));
+    return in.error(
+        fmt::format("shape {} holds both 0 and -1 with allowzero=1", to_string(*target)));
   }
   if (x == nullptr) return one(dtype, std::move(out));
   // Copied dimensions stand on both sides, so they cancel even when unknown.
@@ -101,7 +105,8 @@ Descs reshape(const ShapeContext& c) {
       Dims numbers;
       for (const Dim& d : left) (d.known() ? numbers : symbols).push_back(d);
       const Dim rest = product(numbers, 0, numbers.size());
-      if (symbols.size() == 1 && rest.known() && *rest.value == *want.value) out[*inferred] = symbols[0];
+      if (symbols.size() == 1 && rest.known() && *rest.value == *want.value)
+        out[*inferred] = symbols[0];
     }
     return one(dtype, std::move(out));
   }
@@ -132,7 +137,8 @@ Descs flatten(const ShapeContext& c) {
   const auto rank = std::ssize(*x);
   const std::int64_t axis = in.attrs().get_int("axis", 1);
   if (axis < -rank || axis > rank) {
-    return in.error(fmt::format("axis {} lies outside [{}, {}] of rank {}", axis, -rank, rank, rank));
+    return in.error(
+        fmt::format("axis {} lies outside [{}, {}] of rank {}", axis, -rank, rank, rank));
   }
   const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
   return one(in.dtype(0), Dims{product(*x, 0, at), product(*x, at, x->size())});
@@ -161,7 +167,8 @@ Descs squeeze(const ShapeContext& c) {
     if (!std::binary_search(list.begin(), list.end(), i)) {
       out.push_back((*x)[i]);
     } else if ((*x)[i].known() && *(*x)[i].value != 1) {
-      return in.error(fmt::format("axis {} of {} has length {}, expected 1", i, to_string(*x), *(*x)[i].value));
+      return in.error(
+          fmt::format("axis {} of {} has length {}, expected 1", i, to_string(*x), *(*x)[i].value));
     }
   }
   return one(dtype, std::move(out));
@@ -204,7 +211,8 @@ Descs concat(const ShapeContext& c) {
       continue;
     }
     if (rank && *rank != d->size()) {
-      return in.error(fmt::format("input {} has rank {}, expected {} like the others", i, d->size(), *rank));
+      return in.error(
+          fmt::format("input {} has rank {}, expected {} like the others", i, d->size(), *rank));
     }
     rank = d->size();
   }
@@ -220,7 +228,8 @@ Descs concat(const ShapeContext& c) {
       if (k == axis) {
         length = plus(length, (*d)[k]);
       } else {
-        MST_TRY(out[k], in.same(out[k], (*d)[k], fmt::format("axis {} of input {} {}", k, i, to_string(*d))));
+        MST_TRY(out[k], in.same(out[k], (*d)[k],
+                                fmt::format("axis {} of input {} {}", k, i, to_string(*d))));
       }
     }
   }
@@ -263,8 +272,9 @@ Descs split(const ShapeContext& c) {
       (*out[i].shape)[axis] = Dim::of(part);
     }
     if (whole.known() && sum != *whole.value) {
-      return in.error(fmt::format("split {} adds up to {}, expected {} (axis {} of {})", to_string(*parts.values), sum,
-                                  *whole.value, axis, to_string(*x)));
+      return in.error(fmt::format("split {} adds up to {}, expected {} (axis {} of {})",
+                                  to_string(*parts.values), sum, *whole.value, axis,
+                                  to_string(*x)));
     }
     return out;
   }
@@ -276,8 +286,8 @@ Descs split(const ShapeContext& c) {
   const std::int64_t part = *whole.value / count + (*whole.value % count != 0 ? 1 : 0);
   const std::int64_t last = *whole.value - part * (count - 1);
   if (last < 0 || (c.opset < 18 && last != part)) {
-    return in.error(fmt::format("length {} (axis {} of {}) does not divide into {} parts", *whole.value, axis,
-                                to_string(*x), n));
+    return in.error(fmt::format("length {} (axis {} of {}) does not divide into {} parts",
+                                *whole.value, axis, to_string(*x), n));
   }
   for (std::size_t i = 0; i < n; ++i) (*out[i].shape)[axis] = Dim::of(i + 1 == n ? last : part);
   return out;
@@ -291,16 +301,18 @@ Descs tile(const ShapeContext& c) {
   const auto repeats = in.ints(1);
   if (repeats) MST_TRY_VOID(expect_usable_rank(in, repeats->size()));
   if (x == nullptr) {
-    return std::vector<TensorDesc>{repeats ? described(in.dtype(0), anonymous(repeats->size())) : unknown(in.dtype(0))};
+    return std::vector<TensorDesc>{repeats ? described(in.dtype(0), anonymous(repeats->size()))
+                                           : unknown(in.dtype(0))};
   }
   if (!repeats) return one(in.dtype(0), anonymous(x->size()));
   if (repeats->size() != x->size()) {
-    return in.error(fmt::format("repeats {} has {} entries, expected {} for {}", to_string(*repeats), repeats->size(),
-                                x->size(), to_string(*x)));
+    return in.error(fmt::format("repeats {} has {} entries, expected {} for {}",
+                                to_string(*repeats), repeats->size(), x->size(), to_string(*x)));
   }
   Dims out;
   for (std::size_t i = 0; i < x->size(); ++i) {
-    if ((*repeats)[i] < 0) return in.error(fmt::format("repeats {} is negative", to_string(*repeats)));
+    if ((*repeats)[i] < 0)
+      return in.error(fmt::format("repeats {} is negative", to_string(*repeats)));
     out.push_back(times((*x)[i], Dim::of((*repeats)[i])));
   }
   return one(in.dtype(0), std::move(out));
@@ -336,12 +348,14 @@ Descs depth_to_space(const ShapeContext& c) {
   const std::int64_t b = in.attrs().get_int("blocksize", 0);
   if (b < 1 || b > 1 << 20) return in.error(fmt::format("blocksize is {}, expected at least 1", b));
   const std::string mode = in.attrs().get_string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") return in.error(fmt::format("mode is \"{}\", expected DCR or CRD", mode));
+  if (mode != "DCR" && mode != "CRD")
+    return in.error(fmt::format("mode is \"{}\", expected DCR or CRD", mode));
   const Dims* x = in.dims(0);
   if (x == nullptr) return one(in.dtype(0), anonymous(4));
   const Dim& depth = (*x)[1];
   if (depth.known() && *depth.value % (b * b) != 0) {
-    return in.error(fmt::format("{} channels do not divide by blocksize {} squared", *depth.value, b));
+    return in.error(
+        fmt::format("{} channels do not divide by blocksize {} squared", *depth.value, b));
   }
   return one(in.dtype(0), Dims{(*x)[0], depth.known() ? Dim::of(*depth.value / (b * b)) : Dim{},
                                times((*x)[2], Dim::of(b)), times((*x)[3], Dim::of(b))});
@@ -358,7 +372,8 @@ Descs space_to_depth(const ShapeContext& c) {
   for (std::size_t i = 2; i < 4; ++i) {
     if (!(*x)[i].known()) continue;
     if (*(*x)[i].value % b != 0) {
-      return in.error(fmt::format("axis {} of {} does not divide by blocksize {}", i, to_string(*x), b));
+      return in.error(
+          fmt::format("axis {} of {} does not divide by blocksize {}", i, to_string(*x), b));
     }
     out[i] = Dim::of(*(*x)[i].value / b);
   }

@@ -12,10 +12,12 @@ namespace {
 constexpr int kVariadic = OpSchema::kVariadic;
 
 // A vector with one entry a channel.
-Result<void> expect_channels(const Operands& in, std::size_t i, std::string_view what, const Dim& channels) {
+Result<void> expect_channels(const Operands& in, std::size_t i, std::string_view what,
+                             const Dim& channels) {
   MST_TRY_VOID(in.expect_rank(i, what, 1, 1));
   if (in.dims(i) != nullptr) {
-    MST_TRY_VOID(in.same((*in.dims(i))[0], channels, fmt::format("length of {} (input {}) and channels", what, i)));
+    MST_TRY_VOID(in.same((*in.dims(i))[0], channels,
+                         fmt::format("length of {} (input {}) and channels", what, i)));
   }
   return {};
 }
@@ -27,8 +29,8 @@ Dim channels_of(const Operands& in) {
   return x->size() > 1 ? (*x)[1] : Dim::of(1);
 }
 
-// Inputs X, scale, B, mean, var. Below opset 14 further outputs mean training; from there on two running
-// statistics with training_mode.
+// Inputs X, scale, B, mean, var. Below opset 14 further outputs mean training; from there on two
+// running statistics with training_mode.
 Descs batch_normalization(const ShapeContext& c) {
   const Operands in(c);
   MST_TRY_VOID(in.expect_types(0, "X", types::kFloat));
@@ -51,12 +53,15 @@ Descs batch_normalization(const ShapeContext& c) {
   for (std::size_t i = 1; i < 5; ++i) MST_TRY_VOID(expect_channels(in, i, kNames[i], channels));
   const bool training = c.opset >= 14 && in.attrs().get_int("training_mode", 0) != 0;
   const std::size_t most = c.opset < 14 ? 5 : 3;
-  if (c.output_count > most) return in.error(fmt::format("has {} outputs, expected at most {}", c.output_count, most));
+  if (c.output_count > most)
+    return in.error(fmt::format("has {} outputs, expected at most {}", c.output_count, most));
   if (c.opset >= 14 && c.output_count > 1 && !training) {
-    return in.error(fmt::format("has {} outputs without training_mode=1, expected 1", c.output_count));
+    return in.error(
+        fmt::format("has {} outputs without training_mode=1, expected 1", c.output_count));
   }
   std::vector<TensorDesc> out{in.desc(0)};
-  for (std::size_t i = 1; i < c.output_count; ++i) out.push_back(described(in.dtype(3), Dims{channels}));
+  for (std::size_t i = 1; i < c.output_count; ++i)
+    out.push_back(described(in.dtype(3), Dims{channels}));
   return out;
 }
 
@@ -80,7 +85,8 @@ Descs group_normalization(const ShapeContext& c) {
   const Dim channels = channels_of(in);
   if (groups < 1) return in.error(fmt::format("num_groups is {}, expected at least 1", groups));
   if (channels.known() && *channels.value % groups != 0) {
-    return in.error(fmt::format("{} channels do not divide into {} groups", *channels.value, groups));
+    return in.error(
+        fmt::format("{} channels do not divide into {} groups", *channels.value, groups));
   }
   const Dim entries = c.opset < 21 ? Dim::of(groups) : channels;
   MST_TRY_VOID(expect_channels(in, 1, "scale", entries));
@@ -107,7 +113,8 @@ Descs layer_normalization(const ShapeContext& c) {
     for (std::size_t i = axis; i < x->size(); ++i) (*statistics.shape)[i] = Dim::of(1);
   }
   std::vector<TensorDesc> out{in.desc(0)};
-  if (c.output_count > 3) return in.error(fmt::format("has {} outputs, expected at most 3", c.output_count));
+  if (c.output_count > 3)
+    return in.error(fmt::format("has {} outputs, expected at most 3", c.output_count));
   for (std::size_t i = 1; i < c.output_count; ++i) out.push_back(statistics);
   return out;
 }
@@ -143,7 +150,8 @@ Descs along_axis(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(0, "input", types::kFloat));
   MST_TRY_VOID(in.expect_rank(0, "input", 1, kVariadic));
   if (const Dims* x = in.dims(0)) {
-    const std::int64_t axis = in.attrs().get_int("axis", c.opset < 13 ? BeforeThirteen : FromThirteen);
+    const std::int64_t axis =
+        in.attrs().get_int("axis", c.opset < 13 ? BeforeThirteen : FromThirteen);
     // The flattening form may begin behind the last axis: it then flattens to one column.
     const bool behind = c.opset < 13 && FromThirteen != BeforeThirteen && axis == std::ssize(*x);
     if (!behind) MST_TRY_VOID(in.axis(axis, x->size()));

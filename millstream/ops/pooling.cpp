@@ -15,7 +15,8 @@ constexpr int kVariadic = OpSchema::kVariadic;
 Descs pool(const ShapeContext& c) {
   const Operands in(c);
   const bool max = c.type == "MaxPool";
-  MST_TRY_VOID(in.expect_types(0, "X", max ? types::kFloat | TypeSet{DType::i8, DType::u8} : types::kFloat));
+  MST_TRY_VOID(
+      in.expect_types(0, "X", max ? types::kFloat | TypeSet{DType::i8, DType::u8} : types::kFloat));
   MST_TRY_VOID(in.expect_rank(0, "X", 3, kVariadic));
   const std::vector<std::int64_t> kernel = in.attrs().get_ints("kernel_shape");
   if (kernel.empty()) return in.error("has no kernel_shape");
@@ -61,16 +62,18 @@ Descs max_unpool(const ShapeContext& c) {
   if (x == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
   if (const Dims* indices = in.dims(1)) {
     MST_TRY_VOID(in.expect_rank(1, "I", x->size(), x->size()));
-    for (std::size_t i = 0; i < x->size(); ++i) MST_TRY_VOID(in.same((*x)[i], (*indices)[i], "shapes of X and I"));
+    for (std::size_t i = 0; i < x->size(); ++i)
+      MST_TRY_VOID(in.same((*x)[i], (*indices)[i], "shapes of X and I"));
   }
   const Dims spatial(x->begin() + 2, x->end());
-  MST_TRY(const std::vector<Window> each, windows(in, spatial, in.attrs().get_ints("kernel_shape")));
+  MST_TRY(const std::vector<Window> each,
+          windows(in, spatial, in.attrs().get_ints("kernel_shape")));
   if (in.has(2)) {
     const auto wanted = in.ints(2);
     if (!wanted) return std::vector<TensorDesc>{described(in.dtype(0), anonymous(x->size()))};
     if (wanted->size() != x->size()) {
-      return in.error(fmt::format("output_shape {} has {} entries, expected {}", to_string(*wanted), wanted->size(),
-                                  x->size()));
+      return in.error(fmt::format("output_shape {} has {} entries, expected {}", to_string(*wanted),
+                                  wanted->size(), x->size()));
     }
     for (const std::int64_t n : *wanted) {
       if (n < 0) return in.error(fmt::format("output_shape {} is negative", to_string(*wanted)));
@@ -97,7 +100,8 @@ Descs regions(const Operands& in, std::int64_t columns, std::int64_t height, std
   MST_TRY(const DType dtype, in.common_dtype({0, 1}));
   MST_TRY_VOID(in.expect_rank(0, "X", 4, 4));
   MST_TRY_VOID(in.expect_rank(1, "rois", 2, 2));
-  if (height < 1 || width < 1) return in.error(fmt::format("output of {} x {}, expected at least 1 x 1", height, width));
+  if (height < 1 || width < 1)
+    return in.error(fmt::format("output of {} x {}, expected at least 1 x 1", height, width));
   Dims out{Dim{}, Dim{}, Dim::of(height), Dim::of(width)};
   if (const Dims* x = in.dims(0)) out[1] = (*x)[1];
   if (const Dims* rois = in.dims(1)) {
@@ -110,7 +114,8 @@ Descs regions(const Operands& in, std::int64_t columns, std::int64_t height, std
 Descs max_roi_pool(const ShapeContext& c) {
   const Operands in(c);
   const std::vector<std::int64_t> pooled = in.attrs().get_ints("pooled_shape");
-  if (pooled.size() != 2) return in.error(fmt::format("pooled_shape has {} entries, expected 2", pooled.size()));
+  if (pooled.size() != 2)
+    return in.error(fmt::format("pooled_shape has {} entries, expected 2", pooled.size()));
   return regions(in, 5, pooled[0], pooled[1]);
 }
 
@@ -121,7 +126,8 @@ Descs roi_align(const ShapeContext& c) {
   if (in.dims(1) != nullptr && in.dims(2) != nullptr && in.dims(1)->size() == 2) {
     MST_TRY_VOID(in.same((*in.dims(1))[0], (*in.dims(2))[0], "rows of rois and batch_indices"));
   }
-  return regions(in, 4, in.attrs().get_int("output_height", 1), in.attrs().get_int("output_width", 1));
+  return regions(in, 4, in.attrs().get_int("output_height", 1),
+                 in.attrs().get_int("output_width", 1));
 }
 
 // -- costs: one flop a window element (compare or add); LpPool three (power, add, root amortised)

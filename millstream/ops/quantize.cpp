@@ -9,7 +9,8 @@
 namespace millstream {
 namespace {
 
-// A scalar (also for a vector x), one entry along `axis`, or (from opset 21) blocks: x's rank with `axis` divided by block_size.
+// A scalar (also for a vector x), one entry along `axis`, or (from opset 21) blocks: x's rank with
+// `axis` divided by block_size.
 Result<void> expect_scale(const Operands& in, std::size_t i, std::string_view what) {
   const Dims* x = in.dims(0);
   const Dims* scale = in.dims(i);
@@ -27,7 +28,8 @@ Result<void> expect_scale(const Operands& in, std::size_t i, std::string_view wh
   const std::int64_t block = in.opset() >= 21 ? in.attrs().get_int("block_size", 0) : 0;
   if (block == 0) {
     MST_TRY_VOID(in.expect_rank(i, what, 1, 1));
-    MST_TRY_VOID(in.same((*scale)[0], (*x)[axis], fmt::format("length of {} and axis {} of {}", what, axis, to_string(*x))));
+    MST_TRY_VOID(in.same((*scale)[0], (*x)[axis],
+                         fmt::format("length of {} and axis {} of {}", what, axis, to_string(*x))));
     return {};
   }
   if (block < 0) return in.error(fmt::format("block_size is {}, expected at least 0", block));
@@ -38,8 +40,8 @@ Result<void> expect_scale(const Operands& in, std::size_t i, std::string_view wh
     } else if ((*x)[k].known() && (*scale)[k].known()) {
       const std::int64_t blocks = *(*x)[k].value / block + (*(*x)[k].value % block != 0 ? 1 : 0);
       if (blocks != *(*scale)[k].value) {
-        return in.error(fmt::format("{} has {} blocks on axis {}, expected {} of {}", what, *(*scale)[k].value, k, blocks,
-                                    block));
+        return in.error(fmt::format("{} has {} blocks on axis {}, expected {} of {}", what,
+                                    *(*scale)[k].value, k, blocks, block));
       }
     }
   }
@@ -51,7 +53,8 @@ Result<DType> named_type(const Operands& in, std::string_view attribute, DType o
   const std::int64_t number = in.attrs().get_int(attribute, 0);
   if (number == 0) return otherwise;
   if (number < 0 || number > static_cast<std::int64_t>(DType::i2)) {
-    return in.error(fmt::format("{} is {}, expected the number of an element type", attribute, number));
+    return in.error(
+        fmt::format("{} is {}, expected the number of an element type", attribute, number));
   }
   return static_cast<DType>(number);
 }
@@ -64,7 +67,8 @@ Descs quantize_linear(const ShapeContext& c) {
   MST_TRY(DType dtype, named_type(in, "output_dtype", DType::undefined));
   if (in.has(2)) {
     if (dtype != DType::undefined && in.dtype(2) != DType::undefined && in.dtype(2) != dtype) {
-      return in.error(fmt::format("output_dtype is {} but y_zero_point is {}", dtype_name(dtype), dtype_name(in.dtype(2))));
+      return in.error(fmt::format("output_dtype is {} but y_zero_point is {}", dtype_name(dtype),
+                                  dtype_name(in.dtype(2))));
     }
     dtype = in.dtype(2);
   } else if (dtype == DType::undefined) {
@@ -97,7 +101,8 @@ Descs dynamic_quantize_linear(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_types(0, "x", {DType::f32}));
   TensorDesc y = in.desc(0);
   y.dtype = DType::u8;
-  return std::vector<TensorDesc>{std::move(y), TensorDesc::of(DType::f32, {}), TensorDesc::of(DType::u8, {})};
+  return std::vector<TensorDesc>{std::move(y), TensorDesc::of(DType::f32, {}),
+                                 TensorDesc::of(DType::u8, {})};
 }
 
 constexpr OpSchema kTable[] = {

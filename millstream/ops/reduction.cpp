@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over axes, arg-reductions and running sums.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -16,7 +16,8 @@ template <int AxesSince, bool Booleans = false>
 Descs reduce(const ShapeContext& c) {
   const Operands in(c);
   const bool booleans = Booleans && c.opset >= 20;
-  MST_TRY_VOID(in.expect_types(0, "data", booleans ? types::kNumeric | types::kBool : types::kNumeric));
+  MST_TRY_VOID(
+      in.expect_types(0, "data", booleans ? types::kNumeric | types::kBool : types::kNumeric));
   MST_TRY(const IntList axes, int_list(in, "axes", 1, AxesSince));
   const bool keep = in.attrs().get_int("keepdims", 1) != 0;
   const bool noop = in.attrs().get_int("noop_with_empty_axes", 0) != 0;
@@ -57,7 +58,8 @@ Descs arg_reduce(const ShapeContext& c) {
   if (x == nullptr) return std::vector<TensorDesc>{unknown(DType::i64)};
   MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", 0), x->size()));
   if ((*x)[axis].known() && *(*x)[axis].value == 0) {
-    return in.error(fmt::format("axis {} of {} is empty, so it has no extreme", axis, to_string(*x)));
+    return in.error(
+        fmt::format("axis {} of {} is empty, so it has no extreme", axis, to_string(*x)));
   }
   Dims out = *x;
   if (in.attrs().get_int("keepdims", 1) != 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resampling: Resize, Upsample, GridSample, AffineGrid.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -18,14 +18,17 @@ std::vector<TensorDesc> one(DType dtype, Dims dims) { return {described(dtype, s
 
 // floor(length * scale) in single precision, the precision of the scales themselves: 10 * 0.7 is 7.
 Result<Dim> scaled(const Operands& in, const Dim& length, float scale) {
-  if (!(scale > 0) || !std::isfinite(scale)) return in.error(fmt::format("scale is {}, expected above 0", scale));
+  if (!(scale > 0) || !std::isfinite(scale))
+    return in.error(fmt::format("scale is {}, expected above 0", scale));
   if (!length.known()) return scale == 1.0f ? length : Dim{};
   const float n = std::floor(static_cast<float>(*length.value) * scale);
-  if (!(n < 0x1p48f)) return in.error(fmt::format("scale {} of length {} is out of range", scale, *length.value));
+  if (!(n < 0x1p48f))
+    return in.error(fmt::format("scale {} of length {} is out of range", scale, *length.value));
   return Dim::of(static_cast<std::int64_t>(n));
 }
 
-// An optional input counts as absent when it is left out or holds no element; nullopt: not known yet.
+// An optional input counts as absent when it is left out or holds no element; nullopt: not known
+// yet.
 std::optional<bool> filled(const Operands& in, std::size_t i) {
   if (!in.has(i)) return false;
   const Dims* d = in.dims(i);
@@ -33,18 +36,21 @@ std::optional<bool> filled(const Operands& in, std::size_t i) {
   return *(*d)[0].value != 0;
 }
 
-// X, roi, scales, sizes (opset 10: X, scales). Exactly one of scales and sizes; both along `axes` only, from
-// opset 18.
+// X, roi, scales, sizes (opset 10: X, scales). Exactly one of scales and sizes; both along `axes`
+// only, from opset 18.
 Descs resize(const ShapeContext& c) {
   const Operands in(c);
   const Dims* x = in.dims(0);
   const std::size_t scales_at = c.opset < 11 ? 1 : 2;
   const std::size_t sizes_at = 3;
-  if (c.opset < 11 && in.count() > 2) return in.error(fmt::format("has {} inputs at opset 10, expected 2", in.count()));
+  if (c.opset < 11 && in.count() > 2)
+    return in.error(fmt::format("has {} inputs at opset 10, expected 2", in.count()));
   const std::optional<bool> has_scales = filled(in, scales_at);
-  const std::optional<bool> has_sizes = c.opset >= 11 ? filled(in, sizes_at) : std::optional<bool>(false);
+  const std::optional<bool> has_sizes =
+      c.opset >= 11 ? filled(in, sizes_at) : std::optional<bool>(false);
   if (has_scales && has_sizes && *has_scales == *has_sizes) {
-    return in.error(*has_sizes ? "has both scales and sizes, expected one" : "has neither scales nor sizes, expected one");
+    return in.error(*has_sizes ? "has both scales and sizes, expected one"
+                               : "has neither scales nor sizes, expected one");
   }
   const bool by_scales = has_scales ? *has_scales : has_sizes && !*has_sizes;
   const bool by_sizes = has_sizes ? *has_sizes : has_scales && !*has_scales;
@@ -52,7 +58,8 @@ Descs resize(const ShapeContext& c) {
   if (by_sizes) MST_TRY_VOID(in.expect_types(sizes_at, "sizes", types::kInt64));
   const std::string policy = in.attrs().get_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") {
-    return in.error(fmt::format("keep_aspect_ratio_policy is \"{}\", expected stretch, not_larger or not_smaller", policy));
+    return in.error(fmt::format(
+        "keep_aspect_ratio_policy is \"{}\", expected stretch, not_larger or not_smaller", policy));
   }
   if (x == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
   std::vector<std::int64_t> axes = in.attrs().get_ints("axes");
@@ -62,10 +69,12 @@ Descs resize(const ShapeContext& c) {
   MST_TRY_VOID(sorted_axes(in, axes, x->size()));
   Dims out = *x;
   const auto count_is_wrong = [&](std::string_view what, std::size_t have) {
-    return in.error(fmt::format("{} has {} entries, expected {} for {}", what, have, axes.size(), to_string(*x)));
+    return in.error(fmt::format("{} has {} entries, expected {} for {}", what, have, axes.size(),
+                                to_string(*x)));
   };
   const auto open = [&]() -> Descs {  // the values come at run time
-    for (const std::int64_t a : axes) out[static_cast<std::size_t>(a < 0 ? a + std::ssize(*x) : a)] = Dim{};
+    for (const std::int64_t a : axes)
+      out[static_cast<std::size_t>(a < 0 ? a + std::ssize(*x) : a)] = Dim{};
     return one(in.dtype(0), std::move(out));
   };
   if (!by_scales && !by_sizes) return open();  // which of the two is empty comes at run time
@@ -73,18 +82,21 @@ Descs resize(const ShapeContext& c) {
     const auto scales = in.floats(scales_at);
     if (!scales) return open();
     if (scales->size() != axes.size()) return count_is_wrong("scales", scales->size());
-    const bool crop = in.attrs().get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+    const bool crop =
+        in.attrs().get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
     std::optional<std::vector<double>> roi;
     if (crop) {
       roi = in.floats(1);
       if (!roi) return open();
       if (roi->size() != 2 * axes.size()) {
-        return in.error(fmt::format("roi has {} entries, expected {}", roi->size(), 2 * axes.size()));
+        return in.error(
+            fmt::format("roi has {} entries, expected {}", roi->size(), 2 * axes.size()));
       }
     }
     for (std::size_t i = 0; i < axes.size(); ++i) {
       MST_TRY(const std::size_t axis, in.axis(axes[i], x->size()));
-      const float part = roi ? static_cast<float>((*roi)[i + axes.size()]) - static_cast<float>((*roi)[i]) : 1.0f;
+      const float part =
+          roi ? static_cast<float>((*roi)[i + axes.size()]) - static_cast<float>((*roi)[i]) : 1.0f;
       MST_TRY(out[axis], scaled(in, (*x)[axis], part * static_cast<float>((*scales)[i])));
     }
     return one(in.dtype(0), std::move(out));
@@ -93,7 +105,8 @@ Descs resize(const ShapeContext& c) {
   if (!sizes) return open();
   if (sizes->size() != axes.size()) return count_is_wrong("sizes", sizes->size());
   for (const std::int64_t n : *sizes) {
-    if (n < 0 || n > (std::int64_t{1} << 48)) return in.error(fmt::format("sizes {} are out of range", to_string(*sizes)));
+    if (n < 0 || n > (std::int64_t{1} << 48))
+      return in.error(fmt::format("sizes {} are out of range", to_string(*sizes)));
   }
   std::optional<float> common;  // one scale for all axes
   if (policy != "stretch") {
@@ -133,7 +146,8 @@ Descs upsample(const ShapeContext& c) {
   if (x == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
   if (!scales) return one(in.dtype(0), anonymous(x->size()));
   if (scales->size() != x->size()) {
-    return in.error(fmt::format("scales has {} entries, expected {} for {}", scales->size(), x->size(), to_string(*x)));
+    return in.error(fmt::format("scales has {} entries, expected {} for {}", scales->size(),
+                                x->size(), to_string(*x)));
   }
   Dims out;
   for (std::size_t i = 0; i < x->size(); ++i) {
@@ -156,7 +170,8 @@ Descs grid_sample(const ShapeContext& c) {
   if (x == nullptr || grid == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
   MST_TRY_VOID(in.expect_rank(1, "grid", x->size(), x->size()));
   MST_TRY(Dim n, in.same((*x)[0], (*grid)[0], "batches of X and grid"));
-  MST_TRY_VOID(in.same(grid->back(), Dim::of(std::ssize(*x) - 2), "last axis of grid and spatial axes of X"));
+  MST_TRY_VOID(in.same(grid->back(), Dim::of(std::ssize(*x) - 2),
+                       "last axis of grid and spatial axes of X"));
   Dims out{std::move(n), (*x)[1]};
   out.insert(out.end(), grid->begin() + 1, grid->end() - 1);
   return one(in.dtype(0), std::move(out));
@@ -173,10 +188,12 @@ Descs affine_grid(const ShapeContext& c) {
   const Dims* theta = in.dims(0);
   if (!size) {
     const auto rank = rank_from(in, 1);
-    return std::vector<TensorDesc>{rank ? described(in.dtype(0), anonymous(*rank)) : unknown(in.dtype(0))};
+    return std::vector<TensorDesc>{rank ? described(in.dtype(0), anonymous(*rank))
+                                        : unknown(in.dtype(0))};
   }
   if (size->size() != 4 && size->size() != 5) {
-    return in.error(fmt::format("size {} has {} entries, expected 4 or 5", to_string(*size), size->size()));
+    return in.error(
+        fmt::format("size {} has {} entries, expected 4 or 5", to_string(*size), size->size()));
   }
   const auto axes = std::ssize(*size) - 2;
   Dims out{Dim::of((*size)[0])};
@@ -196,7 +213,9 @@ Descs affine_grid(const ShapeContext& c) {
 // Taps of one output element: 1 nearest, 2 a resampled axis linear, 4 cubic; two flops a tap.
 OpCost resample_cost(const Attrs& attrs, InputDescs inputs, OutputDescs outputs) {
   const std::string mode = attrs.get_string("mode", "nearest");
-  const double per_axis = mode == "nearest" ? 1.0 : mode == "cubic" || mode == "bicubic" ? 4.0 : 2.0;
+  const double per_axis = mode == "nearest"                      ? 1.0
+                          : mode == "cubic" || mode == "bicubic" ? 4.0
+                                                                 : 2.0;
   double taps = 1;
   if (inputs[0] != nullptr && inputs[0]->is_static() && outputs[0]->is_static()) {
     const auto from = inputs[0]->dims();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/ops/shape_rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
-
-#include <fmt/format.h>
 
 namespace millstream {
 namespace {
@@ -41,30 +41,55 @@ std::optional<std::vector<Out>> numbers(const Tensor& t, bool integers_only) {
     for (const auto x : elements) out.push_back(static_cast<Out>(x));
   };
   switch (t.dtype()) {
-    case DType::i64: copy(t.as<std::int64_t>()); return out;
-    case DType::i32: copy(t.as<std::int32_t>()); return out;
-    case DType::i16: copy(t.as<std::int16_t>()); return out;
-    case DType::i8: copy(t.as<std::int8_t>()); return out;
-    case DType::u8: copy(t.as<std::uint8_t>()); return out;
-    case DType::u16: copy(t.as<std::uint16_t>()); return out;
-    case DType::u32: copy(t.as<std::uint32_t>()); return out;
-    case DType::u64: copy(t.as<std::uint64_t>()); return out;
-    case DType::boolean: copy(t.as<std::uint8_t>()); return out;
-    default: break;
+    case DType::i64:
+      copy(t.as<std::int64_t>());
+      return out;
+    case DType::i32:
+      copy(t.as<std::int32_t>());
+      return out;
+    case DType::i16:
+      copy(t.as<std::int16_t>());
+      return out;
+    case DType::i8:
+      copy(t.as<std::int8_t>());
+      return out;
+    case DType::u8:
+      copy(t.as<std::uint8_t>());
+      return out;
+    case DType::u16:
+      copy(t.as<std::uint16_t>());
+      return out;
+    case DType::u32:
+      copy(t.as<std::uint32_t>());
+      return out;
+    case DType::u64:
+      copy(t.as<std::uint64_t>());
+      return out;
+    case DType::boolean:
+      copy(t.as<std::uint8_t>());
+      return out;
+    default:
+      break;
   }
   if (integers_only) return std::nullopt;
   switch (t.dtype()) {
-    case DType::f32: copy(t.as<float>()); return out;
-    case DType::f64: copy(t.as<double>()); return out;
+    case DType::f32:
+      copy(t.as<float>());
+      return out;
+    case DType::f64:
+      copy(t.as<double>());
+      return out;
     case DType::f16:
-      for (const std::uint16_t h : t.as<std::uint16_t>()) out.push_back(static_cast<Out>(half_value(h)));
+      for (const std::uint16_t h : t.as<std::uint16_t>())
+        out.push_back(static_cast<Out>(half_value(h)));
       return out;
     case DType::bf16:
       for (const std::uint16_t h : t.as<std::uint16_t>()) {
         out.push_back(static_cast<Out>(std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16)));
       }
       return out;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -77,22 +102,26 @@ Error Operands::error(std::string what) const {
 }
 
 Error Operands::unsupported(std::string what) const {
-  return Error{ErrorCode::unsupported_operator, fmt::format("{} \"{}\": {}", c_.type, c_.node, what)};
+  return Error{ErrorCode::unsupported_operator,
+               fmt::format("{} \"{}\": {}", c_.type, c_.node, what)};
 }
 
-Result<void> Operands::expect_rank(std::size_t i, std::string_view what, std::size_t least, std::size_t most) const {
+Result<void> Operands::expect_rank(std::size_t i, std::string_view what, std::size_t least,
+                                   std::size_t most) const {
   const Dims* d = dims(i);
   if (d == nullptr || (d->size() >= least && d->size() <= most)) return {};
-  const std::string want = least == most                  ? fmt::format("{}", least)
+  const std::string want = least == most                 ? fmt::format("{}", least)
                            : most == OpSchema::kVariadic ? fmt::format("at least {}", least)
                                                          : fmt::format("{} to {}", least, most);
-  return error(fmt::format("{} (input {}) has rank {} {}, expected {}", what, i, d->size(), millstream::to_string(*d), want));
+  return error(fmt::format("{} (input {}) has rank {} {}, expected {}", what, i, d->size(),
+                           millstream::to_string(*d), want));
 }
 
 Result<void> Operands::expect_types(std::size_t i, std::string_view what, TypeSet allowed) const {
   const DType t = dtype(i);
   if (t == DType::undefined || allowed.has(t)) return {};
-  return error(fmt::format("{} (input {}) is {}, expected one of: {}", what, i, dtype_name(t), type_names(allowed)));
+  return error(fmt::format("{} (input {}) is {}, expected one of: {}", what, i, dtype_name(t),
+                           type_names(allowed)));
 }
 
 Result<DType> Operands::common_dtype(std::initializer_list<std::size_t> inputs) const {
@@ -105,8 +134,8 @@ Result<DType> Operands::common_dtype(std::initializer_list<std::size_t> inputs) 
       found = t;
       from = i;
     } else if (t != found) {
-      return error(fmt::format("input {} is {} but input {} is {}, expected the same element type", from,
-                               dtype_name(found), i, dtype_name(t)));
+      return error(fmt::format("input {} is {} but input {} is {}, expected the same element type",
+                               from, dtype_name(found), i, dtype_name(t)));
     }
   }
   return found;
@@ -149,17 +178,20 @@ std::optional<double> Operands::scalar(std::size_t i) const {
   return all && !all->empty() ? std::optional<double>(all->front()) : std::nullopt;
 }
 
-Result<IntList> int_list(const Operands& in, std::string_view attribute, std::size_t i, int input_since) {
+Result<IntList> int_list(const Operands& in, std::string_view attribute, std::size_t i,
+                         int input_since) {
   IntList out;
   const bool as_input = in.opset() >= input_since;
   if (as_input && in.attrs().has(attribute)) {
-    return in.error(fmt::format("\"{}\" is an attribute, but at opset {} it is input {} (an attribute below {})",
-                                attribute, in.opset(), i, input_since));
+    return in.error(fmt::format(
+        "\"{}\" is an attribute, but at opset {} it is input {} (an attribute below {})", attribute,
+        in.opset(), i, input_since));
   }
   if (!as_input) {
     if (in.has(i)) {
-      return in.error(fmt::format("has input {}, but at opset {} \"{}\" is an attribute (an input from {})", i,
-                                  in.opset(), attribute, input_since));
+      return in.error(
+          fmt::format("has input {}, but at opset {} \"{}\" is an attribute (an input from {})", i,
+                      in.opset(), attribute, input_since));
     }
     out.given = in.attrs().has(attribute);
     if (out.given) {
@@ -193,7 +225,8 @@ Dim times(const Dim& a, const Dim& b) {
 
 Dim plus(const Dim& a, std::int64_t b) {
   if (b == 0) return a;
-  return a.known() ? Dim::of(b > kLargest - std::min(*a.value, kLargest) ? kLargest : *a.value + b) : Dim{};
+  return a.known() ? Dim::of(b > kLargest - std::min(*a.value, kLargest) ? kLargest : *a.value + b)
+                   : Dim{};
 }
 
 Dim plus(const Dim& a, const Dim& b) {
@@ -208,7 +241,8 @@ Result<void> expect_usable_rank(const Operands& in, std::size_t rank) {
 
 std::optional<std::size_t> rank_from(const Operands& in, std::size_t i) {
   const Dims* d = in.dims(i);
-  if (d == nullptr || d->size() != 1 || !(*d)[0].known() || *(*d)[0].value > static_cast<std::int64_t>(kMostAxes)) {
+  if (d == nullptr || d->size() != 1 || !(*d)[0].known() ||
+      *(*d)[0].value > static_cast<std::int64_t>(kMostAxes)) {
     return std::nullopt;
   }
   return static_cast<std::size_t>(*(*d)[0].value);
@@ -230,7 +264,9 @@ std::string to_string(const Dims& dims) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (i != 0) out += ',';
     if (i == kMostPrinted) return out + "..]";
-    out += dims[i].known() ? fmt::format("{}", *dims[i].value) : dims[i].symbol.empty() ? "?" : dims[i].symbol;
+    out += dims[i].known()          ? fmt::format("{}", *dims[i].value)
+           : dims[i].symbol.empty() ? "?"
+                                    : dims[i].symbol;
   }
   return out + "]";
 }
@@ -270,8 +306,9 @@ Result<Dims> broadcast(const Operands& in, const Dims& a, const Dims& b) {
       out[i] = x;
     } else if (x.known() && y.known()) {
       if (*x.value != *y.value) {
-        return in.error(fmt::format("shapes {} and {} do not broadcast: {} against {} on axis {} of {}", to_string(a),
-                                    to_string(b), *x.value, *y.value, i, rank));
+        return in.error(
+            fmt::format("shapes {} and {} do not broadcast: {} against {} on axis {} of {}",
+                        to_string(a), to_string(b), *x.value, *y.value, i, rank));
       }
       out[i] = x;
     } else if (x.known()) {
@@ -285,7 +322,8 @@ Result<Dims> broadcast(const Operands& in, const Dims& a, const Dims& b) {
   return out;
 }
 
-Result<std::optional<Dims>> broadcast(const Operands& in, std::initializer_list<std::size_t> inputs) {
+Result<std::optional<Dims>> broadcast(const Operands& in,
+                                      std::initializer_list<std::size_t> inputs) {
   std::optional<Dims> out = Dims{};
   for (const std::size_t i : inputs) {
     if (!in.has(i)) continue;
@@ -307,18 +345,20 @@ Result<std::optional<Dims>> broadcast_all(const Operands& in) {
 }
 
 Result<void> expect_numpy_alignment(const Operands& in) {
-  if (in.opset() >= 7 || in.attrs().get_int("broadcast", 0) == 0 || !in.attrs().has("axis")) return {};
+  if (in.opset() >= 7 || in.attrs().get_int("broadcast", 0) == 0 || !in.attrs().has("axis"))
+    return {};
   const Dims* a = in.dims(0);
   const Dims* b = in.dims(1);
   if (a == nullptr || b == nullptr) return {};
   MST_TRY(const std::size_t axis, in.axis(in.attrs().get_int("axis", 0), a->size()));
   const Dim all = product(*b, 0, b->size());
   if (axis + b->size() == a->size() || (all.known() && *all.value == 1)) return {};
-  return in.unsupported(fmt::format("aligns B {} at axis {} of A {}, expected at its last axes", to_string(*b), axis,
-                              to_string(*a)));
+  return in.unsupported(fmt::format("aligns B {} at axis {} of A {}, expected at its last axes",
+                                    to_string(*b), axis, to_string(*a)));
 }
 
-Result<void> expect_broadcasts_to(const Operands& in, std::string_view what, const Dims& from, const Dims& to) {
+Result<void> expect_broadcasts_to(const Operands& in, std::string_view what, const Dims& from,
+                                  const Dims& to) {
   bool fits = from.size() <= to.size();
   for (std::size_t i = 0; fits && i < from.size(); ++i) {
     const Dim& f = from[i];
@@ -326,10 +366,12 @@ Result<void> expect_broadcasts_to(const Operands& in, std::string_view what, con
     if (f.known() && *f.value != 1 && t.known() && *t.value != *f.value) fits = false;
   }
   if (fits) return {};
-  return in.error(fmt::format("{} has shape {}, which does not broadcast to {}", what, to_string(from), to_string(to)));
+  return in.error(fmt::format("{} has shape {}, which does not broadcast to {}", what,
+                              to_string(from), to_string(to)));
 }
 
-Result<std::vector<std::size_t>> sorted_axes(const Operands& in, const std::vector<std::int64_t>& axes,
+Result<std::vector<std::size_t>> sorted_axes(const Operands& in,
+                                             const std::vector<std::int64_t>& axes,
                                              std::size_t rank) {
   std::vector<std::size_t> out;
   for (const std::int64_t a : axes) {
@@ -343,18 +385,21 @@ Result<std::vector<std::size_t>> sorted_axes(const Operands& in, const std::vect
   return out;
 }
 
-Result<std::vector<Window>> windows(const Operands& in, const Dims& spatial, const std::vector<std::int64_t>& kernel) {
+Result<std::vector<Window>> windows(const Operands& in, const Dims& spatial,
+                                    const std::vector<std::int64_t>& kernel) {
   const std::size_t n = spatial.size();
   const auto list = [&](std::string_view name, std::size_t length, std::int64_t least,
                         std::int64_t otherwise) -> Result<std::vector<std::int64_t>> {
     if (!in.attrs().has(name)) return std::vector<std::int64_t>(length, otherwise);
     std::vector<std::int64_t> values = in.attrs().get_ints(name);
     if (values.size() != length) {
-      return in.error(fmt::format("{} has {} entries, expected {} for {} spatial axes", name, values.size(), length, n));
+      return in.error(fmt::format("{} has {} entries, expected {} for {} spatial axes", name,
+                                  values.size(), length, n));
     }
     for (const std::int64_t v : values) {
       if (v < least || v > (std::int64_t{1} << 31)) {
-        return in.error(fmt::format("{} {} holds {}, expected {} to 2^31", name, to_string(values), v, least));
+        return in.error(
+            fmt::format("{} {} holds {}, expected {} to 2^31", name, to_string(values), v, least));
       }
     }
     return values;
@@ -368,13 +413,15 @@ Result<std::vector<Window>> windows(const Operands& in, const Dims& spatial, con
   const std::string auto_pad = in.attrs().get_string("auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!same && auto_pad != "VALID" && auto_pad != "NOTSET" && !auto_pad.empty()) {
-    return in.error(fmt::format("auto_pad is \"{}\", expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", auto_pad));
+    return in.error(fmt::format(
+        "auto_pad is \"{}\", expected NOTSET, SAME_UPPER, SAME_LOWER or VALID", auto_pad));
   }
   std::vector<Window> out(n);
   for (std::size_t i = 0; i < n; ++i) {
-    if (kernel[i] < 1 || kernel[i] > (std::int64_t{1} << 31) || dilations[i] > (std::int64_t{1} << 30)) {
-      return in.error(fmt::format("kernel_shape {} with dilations {} is not usable on axis {}", to_string(kernel),
-                                  to_string(dilations), i));
+    if (kernel[i] < 1 || kernel[i] > (std::int64_t{1} << 31) ||
+        dilations[i] > (std::int64_t{1} << 30)) {
+      return in.error(fmt::format("kernel_shape {} with dilations {} is not usable on axis {}",
+                                  to_string(kernel), to_string(dilations), i));
     }
     Window& w = out[i];
     w.kernel = kernel[i];
@@ -383,7 +430,8 @@ Result<std::vector<Window>> windows(const Operands& in, const Dims& spatial, con
     if (same) {
       if (!spatial[i].known()) continue;
       const std::int64_t outputs = ceil_div(*spatial[i].value, w.stride);
-      const std::int64_t total = std::max<std::int64_t>(0, (outputs - 1) * w.stride + w.span() - *spatial[i].value);
+      const std::int64_t total =
+          std::max<std::int64_t>(0, (outputs - 1) * w.stride + w.span() - *spatial[i].value);
       const std::int64_t small = total / 2;
       w.pad_begin = auto_pad == "SAME_UPPER" ? small : total - small;
       w.pad_end = total - w.pad_begin;
@@ -398,11 +446,13 @@ Result<std::vector<Window>> windows(const Operands& in, const Dims& spatial, con
 Result<Dim> window_count(const Operands& in, const Dim& length, const Window& w, bool ceil) {
   if (!length.known()) return Dim{};
   const std::string auto_pad = in.attrs().get_string("auto_pad", "NOTSET");
-  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") return Dim::of(ceil_div(*length.value, w.stride));
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER")
+    return Dim::of(ceil_div(*length.value, w.stride));
   const std::int64_t room = std::min(*length.value, kLargest) + w.pad_begin + w.pad_end - w.span();
   if (room < 0) {
-    return in.error(fmt::format("a window spanning {} does not fit {} elements with padding {} and {}", w.span(),
-                                *length.value, w.pad_begin, w.pad_end));
+    return in.error(
+        fmt::format("a window spanning {} does not fit {} elements with padding {} and {}",
+                    w.span(), *length.value, w.pad_begin, w.pad_end));
   }
   std::int64_t count = room / w.stride + 1;
   if (ceil && auto_pad != "VALID") {

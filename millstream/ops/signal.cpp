@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fourier transforms, windows and the mel matrix.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -18,7 +18,8 @@ constexpr std::int64_t kLongest = std::int64_t{1} << 48;
 std::vector<TensorDesc> one(DType dtype, Dims dims) { return {described(dtype, std::move(dims))}; }
 
 // A scalar length input, checked: nullopt when not known yet.
-Result<std::optional<std::int64_t>> length_of(const Operands& in, std::size_t i, std::string_view what) {
+Result<std::optional<std::int64_t>> length_of(const Operands& in, std::size_t i,
+                                              std::string_view what) {
   MST_TRY_VOID(in.expect_types(i, what, types::kIndex));
   const auto value = in.scalar_int(i);
   if (value && (*value < 1 || *value > kLongest)) {
@@ -32,25 +33,28 @@ Result<DType> output_type(const Operands& in) {
   const std::int64_t number = in.attrs().get_int("output_datatype", 1);
   if (number < 1 || number > static_cast<std::int64_t>(DType::i2) ||
       !types::kNumeric.has(static_cast<DType>(number))) {
-    return in.error(fmt::format("output_datatype is {}, expected the number of a numeric type", number));
+    return in.error(
+        fmt::format("output_datatype is {}, expected the number of a numeric type", number));
   }
   return static_cast<DType>(number);
 }
 
-// [.., signal, .., 1 or 2] -> the same with dft_length (or half + 1 of it) along the axis, and 2 at the end.
-// The axis is an attribute at opset 17 (default 1), an input from 20 (default -2).
+// [.., signal, .., 1 or 2] -> the same with dft_length (or half + 1 of it) along the axis, and 2 at
+// the end. The axis is an attribute at opset 17 (default 1), an input from 20 (default -2).
 Descs dft(const ShapeContext& c) {
   const Operands in(c);
   MST_TRY_VOID(in.expect_types(0, "input", types::kFloat));
   MST_TRY_VOID(in.expect_rank(0, "input", 2, kVariadic));
   MST_TRY(const auto length, length_of(in, 1, "dft_length"));
   if (c.opset < 20 && in.has(2)) return in.error("has an axis input, which begins at opset 20");
-  if (c.opset >= 20 && in.attrs().has("axis")) return in.error("has an axis attribute, which ends at opset 19");
+  if (c.opset >= 20 && in.attrs().has("axis"))
+    return in.error("has an axis attribute, which ends at opset 19");
   const Dims* x = in.dims(0);
   if (x == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
   const Dim& parts = x->back();
   if (parts.known() && *parts.value != 1 && *parts.value != 2) {
-    return in.error(fmt::format("last axis of {} has length {}, expected 1 (real) or 2 (complex)", to_string(*x), *parts.value));
+    return in.error(fmt::format("last axis of {} has length {}, expected 1 (real) or 2 (complex)",
+                                to_string(*x), *parts.value));
   }
   std::optional<std::int64_t> axis = c.opset < 20 ? in.attrs().get_int("axis", 1) : -2;
   if (in.has(2)) axis = in.scalar_int(2);
@@ -62,7 +66,8 @@ Descs dft(const ShapeContext& c) {
     return one(in.dtype(0), std::move(out));
   }
   MST_TRY(const std::size_t at, in.axis(*axis, x->size()));
-  if (at + 1 == x->size()) return in.error(fmt::format("axis {} is the one that holds real and imaginary parts", *axis));
+  if (at + 1 == x->size())
+    return in.error(fmt::format("axis {} is the one that holds real and imaginary parts", *axis));
   if (in.has(1)) out[at] = length ? Dim::of(*length) : Dim{};
   if (half) out[at] = out[at].known() ? Dim::of(*out[at].value / 2 + 1) : Dim{};
   return one(in.dtype(0), std::move(out));
@@ -89,7 +94,8 @@ Descs stft(const ShapeContext& c) {
     out[0] = (*x)[0];
     if ((*x)[1].known() && frame.known() && step) {
       if (*frame.value > *(*x)[1].value) {
-        return in.error(fmt::format("frames of {} do not fit a signal of {}", *frame.value, *(*x)[1].value));
+        return in.error(
+            fmt::format("frames of {} do not fit a signal of {}", *frame.value, *(*x)[1].value));
       }
       out[1] = Dim::of((*(*x)[1].value - *frame.value) / *step + 1);
     }
@@ -104,7 +110,8 @@ Descs window(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_rank(0, "size", 0, 1));
   MST_TRY(const DType dtype, output_type(in));
   const auto size = in.scalar_int(0);
-  if (size && (*size < 0 || *size > kLongest)) return in.error(fmt::format("size is {}, expected at least 0", *size));
+  if (size && (*size < 0 || *size > kLongest))
+    return in.error(fmt::format("size is {}, expected at least 0", *size));
   return one(dtype, Dims{size ? Dim::of(*size) : Dim{}});
 }
 
@@ -117,11 +124,13 @@ Descs mel_weight_matrix(const ShapeContext& c) {
   return one(dtype, Dims{length ? Dim::of(*length / 2 + 1) : Dim{}, bins ? Dim::of(*bins) : Dim{}});
 }
 
-// 5 n log2 n flops a transform of n points, by the usual count for radix 2; n from the longest axis.
+// 5 n log2 n flops a transform of n points, by the usual count for radix 2; n from the longest
+// axis.
 OpCost fourier_cost(const Attrs&, InputDescs inputs, OutputDescs outputs) {
   double longest = 2;
   if (outputs[0]->is_static()) {
-    for (const std::int64_t n : outputs[0]->dims()) longest = std::max(longest, static_cast<double>(n));
+    for (const std::int64_t n : outputs[0]->dims())
+      longest = std::max(longest, static_cast<double>(n));
   }
   return {2.5 * elements_of(outputs[0]) * std::log2(longest), traffic(inputs, outputs)};
 }

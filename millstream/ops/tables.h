@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator tables, one a family; registry.cpp joins them. A new operator is one row in its family.
+// The operator tables, one a family; registry.cpp joins them. A new operator is one row in its
+// family.
 #pragma once
 
 #include <span>
@@ -31,10 +32,10 @@ std::span<const OpSchema> table_window_moves();
 using OpTable = std::span<const OpSchema> (*)();
 /// Every table of this build.
 inline constexpr OpTable kOpTables[] = {
-    table_attention, table_control, table_convolution, table_dumps, table_elementwise,
-    table_generator, table_indexing, table_logic, table_loss, table_matrix, table_movement,
-    table_norm, table_pooling, table_quantize, table_recurrent, table_reduction, table_resize,
-    table_signal, table_window_moves,
+    table_attention, table_control,  table_convolution, table_dumps,        table_elementwise,
+    table_generator, table_indexing, table_logic,       table_loss,         table_matrix,
+    table_movement,  table_norm,     table_pooling,     table_quantize,     table_recurrent,
+    table_reduction, table_resize,   table_signal,      table_window_moves,
 };
 
 }  // namespace millstream

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that cut, pad or mirror along axes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "millstream/ops/cost_rules.h"
 #include "millstream/ops/shape_rules.h"
@@ -55,8 +55,9 @@ Descs slice(const ShapeContext& c) {
   for (const IntList* list : {&starts, &ends, &axes, &steps}) {
     if (!list->given || !list->count) continue;
     if (count && *count != *list->count) {
-      return in.error(fmt::format("starts, ends, axes and steps have {} and {} entries, expected as many each", *count,
-                                  *list->count));
+      return in.error(
+          fmt::format("starts, ends, axes and steps have {} and {} entries, expected as many each",
+                      *count, *list->count));
     }
     count = list->count;
   }
@@ -89,7 +90,8 @@ Descs pad(const ShapeContext& c) {
   MST_TRY(const IntList pads, int_list(in, "pads", 1, 11));
   if (!pads.given) return in.error("has no pads");
   const std::string mode = in.attrs().get_string("mode", "constant");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && !(mode == "wrap" && c.opset >= 19)) {
+  if (mode != "constant" && mode != "reflect" && mode != "edge" &&
+      !(mode == "wrap" && c.opset >= 19)) {
     return in.error(fmt::format("mode is \"{}\", expected constant, reflect, edge{}", mode,
                                 c.opset >= 19 ? " or wrap" : ""));
   }
@@ -105,7 +107,8 @@ Descs pad(const ShapeContext& c) {
   const std::vector<std::int64_t> at = axes.given ? *axes.values : first_axes(x->size());
   MST_TRY_VOID(sorted_axes(in, at, x->size()));
   if (pads.count && *pads.count != 2 * at.size()) {
-    return in.error(fmt::format("pads has {} entries, expected {} for {} axes", *pads.count, 2 * at.size(), at.size()));
+    return in.error(fmt::format("pads has {} entries, expected {} for {} axes", *pads.count,
+                                2 * at.size(), at.size()));
   }
   Dims out = *x;
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -121,8 +124,8 @@ Descs pad(const ShapeContext& c) {
     }
     out[axis] = plus((*x)[axis], begin + end);
     if (out[axis].known() && *out[axis].value < 0) {
-      return in.error(fmt::format("pads {} cut more than axis {} of {} holds", to_string(*pads.values), axis,
-                                  to_string(*x)));
+      return in.error(fmt::format("pads {} cut more than axis {} of {} holds",
+                                  to_string(*pads.values), axis, to_string(*x)));
     }
   }
   return one(in.dtype(0), std::move(out));
@@ -136,7 +139,8 @@ Descs reverse_sequence(const ShapeContext& c) {
   const std::int64_t time = in.attrs().get_int("time_axis", 0);
   const std::int64_t batch = in.attrs().get_int("batch_axis", 1);
   if (time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch) {
-    return in.error(fmt::format("time_axis {} and batch_axis {}: expected 0 and 1 in either order", time, batch));
+    return in.error(fmt::format("time_axis {} and batch_axis {}: expected 0 and 1 in either order",
+                                time, batch));
   }
   if (in.dims(0) != nullptr && in.dims(1) != nullptr) {
     MST_TRY_VOID(in.same((*in.dims(0))[static_cast<std::size_t>(batch)], (*in.dims(1))[0],
@@ -151,16 +155,19 @@ Descs center_crop_pad(const ShapeContext& c) {
   MST_TRY_VOID(in.expect_rank(1, "shape", 1, 1));
   const Dims* x = in.dims(0);
   if (x == nullptr) return std::vector<TensorDesc>{unknown(in.dtype(0))};
-  const std::vector<std::int64_t> axes = in.attrs().has("axes") ? in.attrs().get_ints("axes") : first_axes(x->size());
+  const std::vector<std::int64_t> axes =
+      in.attrs().has("axes") ? in.attrs().get_ints("axes") : first_axes(x->size());
   MST_TRY_VOID(sorted_axes(in, axes, x->size()));
   const auto shape = in.ints(1);
   Dims out = *x;
   if (shape && shape->size() != axes.size()) {
-    return in.error(fmt::format("shape {} has {} entries, expected {}", to_string(*shape), shape->size(), axes.size()));
+    return in.error(fmt::format("shape {} has {} entries, expected {}", to_string(*shape),
+                                shape->size(), axes.size()));
   }
   for (std::size_t i = 0; i < axes.size(); ++i) {
     MST_TRY(const std::size_t axis, in.axis(axes[i], x->size()));
-    if (shape && (*shape)[i] < 0) return in.error(fmt::format("shape {} is negative", to_string(*shape)));
+    if (shape && (*shape)[i] < 0)
+      return in.error(fmt::format("shape {} is negative", to_string(*shape)));
     out[axis] = shape ? Dim::of((*shape)[i]) : Dim{};
   }
   return one(in.dtype(0), std::move(out));
@@ -189,8 +196,9 @@ Descs col2im(const ShapeContext& c) {
     }
     if (x != nullptr && (*x)[1].known()) {
       if (*(*x)[1].value % elements != 0) {
-        return in.error(fmt::format("axis 1 of {} does not divide by the {} elements of block_shape {}", to_string(*x),
-                                    elements, to_string(*block)));
+        return in.error(
+            fmt::format("axis 1 of {} does not divide by the {} elements of block_shape {}",
+                        to_string(*x), elements, to_string(*block)));
       }
       out[1] = Dim::of(*(*x)[1].value / elements);
     }
@@ -202,8 +210,8 @@ Descs col2im(const ShapeContext& c) {
     return one(in.dtype(0), std::move(out));
   }
   if (block && block->size() != image->size()) {
-    return in.error(fmt::format("image_shape {} and block_shape {} differ in length", to_string(*image),
-                                to_string(*block)));
+    return in.error(fmt::format("image_shape {} and block_shape {} differ in length",
+                                to_string(*image), to_string(*block)));
   }
   MST_TRY_VOID(expect_usable_rank(in, 2 + image->size()));
   for (const std::int64_t n : *image) {
