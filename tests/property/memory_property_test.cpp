@@ -107,7 +107,9 @@ TEST(MemoryProperty, LongListsPlanInOneSweep) {
   none.reuse = false;
   const Result<MemoryPlan> apart = plan_memory(p.graph, s, none);
   ASSERT_TRUE(apart.ok());
-  EXPECT_LT(plan->peak_bytes, apart->peak_bytes / 4);
+  EXPECT_LT(plan->peak_bytes, apart->peak_bytes / 2);
+  EXPECT_LT(plan->single_stream_bytes, plan->lower_bound_bytes * 5 / 4);
+  EXPECT_LT(plan->peak_bytes, plan->lower_bound_bytes * 3 / 2);
 }
 
 }  // namespace
