@@ -100,7 +100,13 @@ namespace {
 
 Result<Graph> import_checked(std::string_view bytes, const std::string& name, const std::string& folder,
                              const ImportOptions& options) {
-  MST_TRY(Graph graph, onnx_file::Reader(bytes, name, folder, options).read());
+  auto read = onnx_file::Reader(bytes, name, folder, options).read();
+  if (!read.ok()) {
+    Error error = std::move(read).error();
+    if (error.message.find(name) == std::string::npos) error.note(fmt::format("in \"{}\"", name));
+    return error;
+  }
+  Graph graph = std::move(*read);
   MST_TRY(graph, infer_shapes(std::move(graph), InferOptions{options.max_memory}));
   if (!options.fold) return graph;
   return fold_constants(std::move(graph));
