@@ -40,7 +40,7 @@ TEST(Layering, AFolderIncludesOnlyFoldersAboveIt) {
     const std::string marker = "#include \"millstream/";
     if (line.rfind(marker, 0) != 0) return;
     const std::string rest = line.substr(marker.size());
-    if (rest.find('/') == std::string::npos) return;
+    if (rest.find('/') == std::string::npos || file.filename() == "millstream.h") return;  // the public surface lists all
     const std::string to = rest.substr(0, rest.find('/'));
     const std::string from = fs::relative(file, fs::path(MST_SOURCE_DIR) / "millstream").begin()->string();
     ++includes;
