@@ -163,30 +163,34 @@ Descs einsum(const ShapeContext& c) {
     any_ellipsis |= term.ellipsis;
     for (const char ch : term.before + term.after) {
       ++uses[ch];
-      letters.try_emplace(ch);
+      letters.try_emplace(ch, Dim::of(1));
     }
+    // Lengths of one letter broadcast: 1 gives way to any other, also to one not known yet.
+    const auto bind = [&](char ch, const Dim& dim) -> Result<void> {
+      Dim& known = letters[ch];
+      if (dim.known() && *dim.value == 1) return {};
+      if (known.known() && *known.value == 1) {
+        known = dim;
+      } else if (known.known() && dim.known()) {
+        MST_TRY_VOID(
+            in.same(known, dim, fmt::format("axis '{}' of equation \"{}\"", ch, equation)));
+      } else if (dim.known()) {
+        known = dim;
+      } else if (!known.known() && !(known == dim)) {
+        known = Dim{};
+      }
+      return {};
+    };
     const Dims* d = in.dims(i);
     if (d == nullptr) {
       if (term.ellipsis) spread.reset();
+      for (const char ch : term.before + term.after) MST_TRY_VOID(bind(ch, Dim{}));
       continue;
     }
     const std::size_t named = term.before.size() + term.after.size();
     if (d->size() < named || (!term.ellipsis && d->size() != named)) {
       return bad(fmt::format("names {} axes of input {}, which has rank {}", named, i, d->size()));
     }
-    const auto bind = [&](char ch, const Dim& dim) -> Result<void> {
-      Dim& known = letters[ch];
-      const bool one = dim.known() && *dim.value == 1;  // a length of 1 broadcasts
-      if (!known.known() && known.symbol.empty()) {
-        known = dim;
-      } else if (known.known() && *known.value == 1) {
-        known = dim;
-      } else if (!one) {
-        MST_TRY(known,
-                in.same(known, dim, fmt::format("axis '{}' of equation \"{}\"", ch, equation)));
-      }
-      return {};
-    };
     for (std::size_t k = 0; k < term.before.size(); ++k)
       MST_TRY_VOID(bind(term.before[k], (*d)[k]));
     for (std::size_t k = 0; k < term.after.size(); ++k) {

@@ -119,12 +119,13 @@ Descs reshape(const ShapeContext& c) {
     if (*have.value % *want.value != 0) return mismatch();
     out[*inferred] = Dim::of(*have.value / *want.value);
   } else if (*have.value != *want.value) {
-    const Dim all = product(*x, 0, x->size());
-    const bool both_empty = all.known() && *all.value == 0 && [&] {
-      const Dim result = product(out, 0, out.size());
-      return result.known() && *result.value == 0;
-    }();
-    if (!both_empty) return mismatch();
+    // An empty copied axis makes both sides empty, whatever the others are.
+    Dims copies;
+    for (std::size_t i = 0; i < x->size(); ++i) {
+      if (copied[i]) copies.push_back((*x)[i]);
+    }
+    const Dim shared = product(copies, 0, copies.size());
+    if (shared.known() && *shared.value != 0) return mismatch();
   }
   return one(dtype, std::move(out));
 }

@@ -97,6 +97,10 @@ TEST(OpsMatrix, MultipliesLikeNumpy) {
       {{13, {"a : f32[2,3]"}, "Einsum(a) {equation=\"ji\"}"}, "f32[3,2]"},
       {{13, {"a : f32[7,2,3]", "b : f32[3,4]"}, "Einsum(a, b) {equation=\"...ij, jk -> ...ik\"}"},
        "f32[7,2,4]"},
+      // A length of 1 gives way to whatever the unknown one turns out to be.
+      {{13, {"a : f32[?]", "b : f32[1]"}, "Einsum(a, b) {equation=\"i,i->i\"}"}, "f32[?]"},
+      {{13, {"a : f32[N]", "b : f32[N]"}, "Einsum(a, b) {equation=\"i,i->i\"}"}, "f32[N]"},
+      {{13, {"a : f32[N]", "b : f32[4]"}, "Einsum(a, b) {equation=\"i,i->i\"}"}, "f32[4]"},
       {{13, {"a : f32[3,3]"}, "Einsum(a) {equation=\"ii\"}"}, "f32[]"},
       {{13, {"a : f32[2,3]", "b : f32[4,4]"}, "Einsum(a, b) {equation=\"ij,jk->ik\"}"},
        "[E39] Einsum \"n\": axis 'j' of equation \"ij,jk->ik\": have 3 and 4, expected the same"},
