@@ -5,18 +5,20 @@
 
 namespace millstream {
 
-std::vector<std::uint32_t> one_stream_threads(std::uint32_t cores, std::optional<std::uint32_t> fixed) {
+std::vector<std::uint32_t> one_stream_threads(std::uint32_t cores, const WorkTable& work,
+                                              std::optional<std::uint32_t> fixed) {
   if (fixed) return {*fixed};
-  std::vector<std::uint32_t> out = {cores};
+  std::vector<std::uint32_t> out;
   for (std::uint32_t t = 1; t < cores; t *= 2) out.push_back(t);
-  std::sort(out.begin() + 1, out.end(), std::greater<>());
+  out.push_back(cores);
+  if (work.unknown != 0) std::reverse(out.begin(), out.end());
   return out;
 }
 
 Candidate best_one_stream(const TaskGraph& tasks, const WorkTable& work, const Target& target,
                           std::optional<std::uint32_t> threads) {
   std::optional<Candidate> best;
-  for (const std::uint32_t t : one_stream_threads(target.cores, threads)) {
+  for (const std::uint32_t t : one_stream_threads(target.cores, work, threads)) {
     const Candidate c{1, t, one_lane_us(tasks, work, target, t), 0};
     if (!best || c.span_us < best->span_us) best = c;
   }

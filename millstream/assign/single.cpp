@@ -2,8 +2,7 @@
 // single: everything on stream 0. A label asks for the opposite, so it is refused, not dropped.
 #include <fmt/format.h>
 
-#include "millstream/assign/cost_model.h"
-#include "millstream/assign/predict.h"
+#include "millstream/assign/estimate.h"
 #include "millstream/assign/rules.h"
 
 namespace millstream {
@@ -12,9 +11,7 @@ namespace {
 std::uint32_t best_threads(const Graph& graph, const Target& target) {
   const TaskGraph tasks(graph);
   const WorkTable work = work_of(graph, target);
-  return one_lane_us(tasks, work, target, target.cores) < one_lane_us(tasks, work, target, 1)
-             ? target.cores
-             : 1;
+  return best_one_stream(tasks, work, target, std::nullopt).threads_per_op;
 }
 
 void all_on_one(const Graph& graph, StreamAssignment& on) {

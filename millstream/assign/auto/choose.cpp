@@ -75,7 +75,7 @@ class Chooser {
     if (in_.options.threads_per_op) {
       threads = {*in_.options.threads_per_op};
     } else if (lanes == 1) {
-      threads = one_stream_threads(in_.target.cores, std::nullopt);
+      threads = one_stream_threads(in_.target.cores, work_, std::nullopt);
     } else {
       threads = {std::max(1u, in_.target.cores / lanes)};
       // Label streams may stand idle for long: an operator may then use every core.
