@@ -36,13 +36,30 @@ class PreparedConv {
     PreparedConv conv;
     const Desc weights_file = file_layout(key.weights, groups, transposed);
     const Desc weights_any = onednn::any(weights_file_dims(key.weights, groups, transposed));
-    const Desc src_plain = onednn::plain(key.src), dst_plain = onednn::plain(key.dst);
+    const Desc dst_plain = onednn::plain(key.dst);
     std::optional<Desc> bias;
     if (key.bias) bias = onednn::plain(Dims{key.dst[1]});
-    const onednn::ConvWindow w{window.strides, window.dilations, window.begin, window.end};
-    const bool keep_plain = !transposed && is_product(window, groups, key);
+    onednn::ConvWindow w{window.strides, window.dilations, window.begin, window.end};
+    Dims src_dims = key.src;
+    Desc src_plain = onednn::plain(src_dims);
+    const bool product = !transposed && is_product(window, groups);
+    if (product) {
+      // Only every stride-th sample is read: a view of those, then a window of stride 1.
+      Dims view_dims = key.src, steps = strides_of(key.src);
+      for (std::size_t d = 0; d < window.rank(); ++d) {
+        view_dims[2 + d] = key.dst[2 + d];
+        steps[2 + d] *= window.strides[d];
+      }
+      if (const std::optional<Desc> view = onednn::try_strided(view_dims, steps)) {
+        src_plain = *view;
+        src_dims = view_dims;
+        w.strides.assign(window.rank(), 1);
+      }
+    }
+    // Below about 128 columns the product is too thin; packed channels-last weights win.
+    const bool keep_plain = product && count_of(key.dst, 2, key.dst.size()) >= 128;
     const bool plain_source = keep_plain || (!transposed && groups == 1 && key.src[1] <= 4);
-    const Desc src = plain_source ? src_plain : onednn::any(key.src);
+    const Desc src = plain_source ? onednn::plain(src_dims) : onednn::any(src_dims);
     const Desc dst = keep_plain ? dst_plain : onednn::any(key.dst);
     MST_TRY(const onednn::Prepared prepared, transposed
                                                  ? onednn::make_deconvolution(src, weights_any, bias, dst, w)
@@ -127,14 +144,12 @@ class PreparedConv {
     return {};
   }
 
-  static bool is_product(const Window& window, std::int64_t groups, const ConvKey& key) {
+  /// A dense 1x1 window without padding.
+  static bool is_product(const Window& window, std::int64_t groups) {
     for (std::size_t d = 0; d < window.rank(); ++d) {
-      if (window.kernel[d] != 1 || window.strides[d] != 1 || window.begin[d] != 0 || window.end[d] != 0) {
-        return false;
-      }
+      if (window.kernel[d] != 1 || window.begin[d] != 0 || window.end[d] != 0) return false;
     }
-    // Below about 128 columns the product is too thin; packed channels-last weights win.
-    return groups == 1 && count_of(key.dst, 2, key.dst.size()) >= 128;
+    return groups == 1;
   }
 
   /// oneDNN's logical dims [(g,) out per group, in per group, k...].
@@ -214,7 +229,9 @@ class ConvKernel final : public Kernel {
     if constexpr (std::is_same_v<T, float>) {
       if (conv_) {
         const onednn::ThreadCount guard(threads_);
-        return conv_->run(x.data(), w.data(), bias ? bias->data() : nullptr, y.data(), args.scratch(), node_);
+        return onednn::guarded(ErrorCode::kernel, [&] {
+          return conv_->run(x.data(), w.data(), bias ? bias->data() : nullptr, y.data(), args.scratch(), node_);
+        });
       }
     }
     const Dims& src = key_->src;
@@ -265,8 +282,10 @@ class ConvKernel final : public Kernel {
     const bool empty = count_of(key.src) == 0 || count_of(key.dst) == 0 || count_of(key.weights) == 0;
     if (!empty && !negative) {
       const onednn::ThreadCount guard(threads_);
-      auto made = PreparedConv::make(key, resolved_, groups_, transposed_,
-                                     weights_.elements() > 0 ? weights_.as<float>().data() : nullptr);
+      auto made = onednn::guarded(ErrorCode::unsupported_operator, [&] {
+        return PreparedConv::make(key, resolved_, groups_, transposed_,
+                                  weights_.elements() > 0 ? weights_.as<float>().data() : nullptr);
+      });
       // A shape that the library refuses takes the direct loops.
       if (made.ok()) conv_ = std::move(made).value();
     }

@@ -93,6 +93,11 @@ Desc strided(std::span<const std::int64_t> dims, std::span<const std::int64_t> s
   return Desc(to_dims(dims), memory::data_type::f32, to_dims(strides));
 }
 
+std::optional<Desc> try_strided(std::span<const std::int64_t> dims, std::span<const std::int64_t> strides) {
+  const Desc desc(to_dims(dims), memory::data_type::f32, to_dims(strides), true);
+  return desc ? std::optional<Desc>(desc) : std::nullopt;
+}
+
 Desc plain(std::span<const std::int64_t> dims) {
   std::vector<std::int64_t> strides(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<std::int64_t>(dims[i], 1);

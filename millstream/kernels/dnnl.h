@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -44,8 +45,20 @@ using Desc = dnnl::memory::desc;
 Desc plain(std::span<const std::int64_t> dims);
 /// f32 with element strides.
 Desc strided(std::span<const std::int64_t> dims, std::span<const std::int64_t> strides);
+/// The same, or null when oneDNN cannot describe it (it takes some interleaved steps for overlap).
+std::optional<Desc> try_strided(std::span<const std::int64_t> dims, std::span<const std::int64_t> strides);
 /// f32, layout chosen by the primitive.
 Desc any(std::span<const std::int64_t> dims);
+
+/// Calls f, which returns a Result, and turns what oneDNN throws into an error of this code.
+template <class F>
+auto guarded(ErrorCode code, F f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    return Error{code, std::string("oneDNN: ") + error.what()};
+  }
+}
 
 /// A primitive with the layouts it chose and the scratch it needs.
 struct Prepared {

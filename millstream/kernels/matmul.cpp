@@ -26,7 +26,9 @@ class RealProduct {
     made_.reset();
     if (count_of(shape.a) > 0 && count_of(shape.b) > 0) {
       const onednn::ThreadCount guard(threads_);
-      auto made = PreparedProduct::make(shape, constant_.elements() > 0 ? constant_.as<float>().data() : nullptr);
+      auto made = onednn::guarded(ErrorCode::unsupported_operator, [&] {
+        return PreparedProduct::make(shape, constant_.elements() > 0 ? constant_.as<float>().data() : nullptr);
+      });
       // A shape that the library refuses takes the plain loops.
       if (made.ok()) made_ = std::move(made).value();
     }
@@ -41,7 +43,7 @@ class RealProduct {
       MST_TRY_VOID(prepare(shape));
       if (made_) {
         const onednn::ThreadCount guard(threads_);
-        return made_->run(a, b, bias, dst, scratch, node_);
+        return onednn::guarded(ErrorCode::kernel, [&] { return made_->run(a, b, bias, dst, scratch, node_); });
       }
     }
     plain_product<T, std::conditional_t<std::is_same_v<T, float>, double, T>>(shape, a, b, dst, threads_);

@@ -28,10 +28,11 @@ T exponential(T x) {
 template <class T, RowKind kind>
 void transform_row(const T* x, T* y, std::int64_t n) {
   T top = -std::numeric_limits<T>::infinity();
-  bool nan = false;
+  int unordered = 0;
+#pragma omp simd reduction(max : top) reduction(+ : unordered)
   for (std::int64_t i = 0; i < n; ++i) {
     top = x[i] > top ? x[i] : top;
-    nan = nan || x[i] != x[i];
+    unordered += x[i] != x[i] ? 1 : 0;
   }
   if constexpr (kind == RowKind::hardmax) {
     const std::int64_t at = std::max_element(x, x + n) - x;
@@ -39,7 +40,7 @@ void transform_row(const T* x, T* y, std::int64_t n) {
     if (n > 0) y[at] = T{1};
     return;
   }
-  if (nan || top == -std::numeric_limits<T>::infinity() || top == std::numeric_limits<T>::infinity()) {
+  if (unordered != 0 || top == -std::numeric_limits<T>::infinity() || top == std::numeric_limits<T>::infinity()) {
     // As the definition gives: NaN wherever infinity minus infinity or NaN enters the sum.
     T sum{};
     for (std::int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - top);
