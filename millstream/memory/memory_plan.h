@@ -24,8 +24,8 @@ struct MemoryPlan {
   IdVec<ValueId, std::optional<Buffer>> buffers;
   std::uint64_t peak_bytes = 0;           ///< arena size
   std::uint64_t single_stream_bytes = 0;  ///< arena size of the one-stream plan by the same planner
-  std::uint64_t lower_bound_bytes = 0;    ///< largest cut of live bytes no schedule of this order can avoid
-  /// The orders that buffer reuse relies on: every use of `first`'s buffer before `second` writes.
+  std::uint64_t lower_bound_bytes = 0;    ///< most bytes alive at one node of the execution order: no plan that allows it needs less
+  /// The orders that buffer reuse relies on: `first` uses a buffer before `second` writes. Without those within one stream.
   std::vector<Requirement> reuse;
 };
 

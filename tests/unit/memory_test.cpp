@@ -118,7 +118,7 @@ TEST(Memory, ABufferWithoutReadersIsNotFreeForOtherStreams) {
   const MemoryPlan plan = plan_of(g, hand_schedule(g, {"a", "b c"}));
   EXPECT_FALSE(overlap(g, plan, "a", "b"));
   EXPECT_FALSE(overlap(g, plan, "a", "c"));
-  EXPECT_TRUE(overlap(g, plan, "b", "c") == false || plan.peak_bytes == 2 * 1024u);
+  EXPECT_TRUE(overlap(g, plan, "b", "c"));  // its own stream may have it
 }
 
 TEST(Memory, AViewKeepsItsSourceAlive) {
