@@ -105,12 +105,11 @@ std::optional<ValueId> Graph::find_value(std::string_view name) const {
 DescId Graph::intern_desc(TensorDesc desc) {
   if (desc == descs_[0]) return DescId(0);
   std::string key = to_string(desc);
-  auto it = std::lower_bound(desc_index_.begin(), desc_index_.end(), key,
-                             [](const auto& row, const std::string& k) { return row.first < k; });
-  if (it != desc_index_.end() && it->first == key && descs_[it->second] == desc) return DescId(it->second);
+  const auto it = desc_index_.find(key);
+  if (it != desc_index_.end() && descs_[it->second] == desc) return DescId(it->second);
   descs_.push_back(std::move(desc));
   const auto id = static_cast<std::uint32_t>(descs_.size() - 1);
-  desc_index_.insert(it, {std::move(key), id});
+  desc_index_.insert_or_assign(std::move(key), id);
   return DescId(id);
 }
 
@@ -168,13 +167,21 @@ void Graph::set_desc(ValueId v, TensorDesc desc) { value_desc_[v] = intern_desc(
 
 void Graph::compute_captures() {
   node_captures_.clear();
+  if (node_bodies_.empty()) return;
+  // find_value is linear, and a graph may have as many bodies as values.
+  std::vector<std::uint32_t> value_of(strings_.size(), 0);  // value index + 1 by StringId
+  for (const ValueId v : values()) {
+    std::uint32_t& slot = value_of[value_name_[v].index];
+    if (slot == 0) slot = v.index + 1;
+  }
   for (const auto& [node, bodies] : node_bodies_) {
     std::vector<ValueId> captured;
     for (const Body& b : bodies) {
       const Graph& body = *bodies_[b.body.index];
       for (const ValueId v : body.values()) {
         if (body.kind(v) != ValueKind::outer) continue;
-        if (const auto mine = find_value(body.name(v))) captured.push_back(*mine);
+        const auto id = strings_.find(body.name(v));
+        if (id && value_of[id->index] != 0) captured.push_back(ValueId(value_of[id->index] - 1));
       }
     }
     std::sort(captured.begin(), captured.end());

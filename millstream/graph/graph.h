@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -233,7 +234,7 @@ class Graph {
   std::vector<NodeId> order_;
   bool order_fixed_ = false;
   Annotations annotations_;
-  std::vector<std::pair<std::string, std::uint32_t>> desc_index_;  // sorted by text; small
+  std::unordered_map<std::string, std::uint32_t> desc_index_;  // by text; looked up only, never iterated
 };
 
 /// Everything wrong with a graph: unique names, edges in range, acyclic without loop-back edges, order a

@@ -67,32 +67,32 @@ void verify_into(const Graph& graph, std::vector<Error>& errors) {
   }
 }
 
-// `scope` holds the value names visible from outside, innermost last.
-void verify_scoped(const Graph& graph, std::vector<const Graph*>& scope, std::vector<Error>& errors) {
-  verify_into(graph, errors);
-  for (const ValueId v : graph.values()) {
-    if (graph.kind(v) != ValueKind::outer) continue;
-    if (!scope.empty() && scope.back()->find_value(graph.name(v))) continue;
-    errors.push_back(Error{ErrorCode::bad_graph,
-                           fmt::format("graph \"{}\": outer value \"{}\" does not exist in the enclosing graph",
-                                       graph.name(), graph.name(v))});
+void verify_bodies(const Graph& graph, std::vector<Error>& errors) {
+  if (graph.body_count() == 0) return;
+  std::vector<bool> is_value(graph.strings().size(), false);  // by StringId
+  for (const ValueId v : graph.values()) is_value[graph.strings().find(graph.name(v))->index] = true;
+  for (std::size_t i = 0; i < graph.body_count(); ++i) {
+    const Graph& body = graph.body(BodyId(i));
+    verify_into(body, errors);
+    for (const ValueId v : body.values()) {
+      if (body.kind(v) != ValueKind::outer) continue;
+      const auto id = graph.strings().find(body.name(v));
+      if (id && is_value[id->index]) continue;
+      errors.push_back(Error{ErrorCode::bad_graph,
+                             fmt::format("graph \"{}\": outer value \"{}\" does not exist in the enclosing graph",
+                                         body.name(), body.name(v))});
+    }
+    verify_bodies(body, errors);
   }
-  scope.push_back(&graph);
-  for (std::size_t i = 0; i < graph.body_count(); ++i) verify_scoped(graph.body(BodyId(i)), scope, errors);
-  scope.pop_back();
 }
 
 }  // namespace
 
 std::vector<Error> verify(const Graph& graph) {
   std::vector<Error> errors;
-  std::vector<const Graph*> scope;
   // A body is finished before its owner exists: its outer values are checked with the owner's verify.
   verify_into(graph, errors);
-  for (std::size_t i = 0; i < graph.body_count(); ++i) {
-    scope.assign(1, &graph);
-    verify_scoped(graph.body(BodyId(i)), scope, errors);
-  }
+  verify_bodies(graph, errors);
   return errors;
 }
 

@@ -3,6 +3,7 @@
 // DepthToSpace and its inverse. They see only how wide an element is.
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "millstream/kernels/broadcast.h"
 #include "millstream/kernels/elements.h"
@@ -41,9 +42,38 @@ Result<std::unique_ptr<Kernel>> make_view(const KernelSpec& spec) {
       });
 }
 
-/// Inference only: with training_mode a random mask would be needed.
+/// Training mode with a seed. The standard leaves the generator open; this is the one its published data
+/// were made with: MT19937 (Matsumoto, Nishimura 1998) seeded with the low 32 bits of `seed`, one draw of 53
+/// bits an element in row-major order; an element is kept when its draw in [0, 1) is at least the ratio.
+Result<void> drop_elements(std::string_view node, KernelArgs& args, double ratio, std::int64_t seed) {
+  const Tensor& in = args.input(0);
+  Tensor& out = args.output(0);
+  if (!(ratio >= 0 && ratio < 1)) return kernel_failed(node, fmt::format("ratio {} is outside [0, 1)", ratio));
+  if (in.elements() != 0 && in.bytes() == out.bytes()) return kernel_failed(node, "training mode cannot work in place");
+  Bool8* mask = args.output_count() > 1 && args.output(1).dtype() == DType::boolean && args.output(1).elements() == in.elements()
+                    ? args.output(1).as_mutable<Bool8>().data()
+                    : nullptr;
+  std::mt19937 draw(static_cast<std::uint32_t>(static_cast<std::uint64_t>(seed)));
+  return on_element<elements::kReal>(node, in.dtype(), [&](auto e) {
+    using T = typename decltype(e)::Type;
+    const T* x = in.as<T>().data();
+    T* y = out.as_mutable<T>().data();
+    const auto scale = static_cast<Wide<T>>(1.0 / (1.0 - ratio));
+    for (std::int64_t i = 0; i < in.elements(); ++i) {
+      const double high = static_cast<double>(draw() >> 5), low = static_cast<double>(draw() >> 6);
+      const bool kept = (high * 0x1p26 + low) * 0x1p-53 >= ratio;
+      y[i] = kept ? static_cast<T>(static_cast<Wide<T>>(x[i]) * scale) : T(Wide<T>(0));
+      if (mask != nullptr) mask[i] = Bool8(kept);
+    }
+  });
+}
+
+/// A copy at inference. Training mode needs the seed attribute: without one the standard asks for a random
+/// seed, and no random number is read here.
 Result<std::unique_ptr<Kernel>> make_dropout(const KernelSpec& spec) {
-  if (spec.opset() >= 12 && spec.has_input(2)) {
+  const bool has_mode = spec.opset() >= 12 && spec.has_input(2);
+  const bool seeded = spec.attrs().has("seed");
+  if (has_mode && !seeded) {
     const Tensor* training = spec.constant(2);
     const Tensor* ratio = spec.constant(1);
     const auto zero = [](const Tensor* t) {
@@ -51,8 +81,27 @@ Result<std::unique_ptr<Kernel>> make_dropout(const KernelSpec& spec) {
              std::all_of(t->bytes(), t->bytes() + t->byte_size(), [](std::byte b) { return b == std::byte{0}; });
     };
     if (!zero(training) && !zero(ratio)) {
-      return unsupported_node(spec, "training_mode may be true, and random masks have no kernel");
+      return unsupported_node(spec, "training_mode may be true and there is no seed: random seeds have no kernel");
     }
+  }
+  if (has_mode && seeded) {
+    if (auto refusal = refuse_element(spec, 0, elements::kReal)) return *refusal;
+    return make_function_kernel([node = std::string(spec.name()), threads = spec.threads,
+                                 seed = spec.attrs().get_int("seed", 0)](KernelArgs& args) -> Result<void> {
+      MST_TRY(const double training, read_scalar(node, args.input(2)));
+      double ratio = 0.5;
+      if (args.has_input(1) && args.input(1).elements() > 0) {
+        MST_TRY(const double given, read_scalar(node, args.input(1)));
+        ratio = given;
+      }
+      if (training != 0) return drop_elements(node, args, ratio, seed);
+      const Tensor& in = args.input(0);
+      if (in.bytes() != args.output(0).bytes()) copy_bytes(args.output(0).mutable_bytes(), in.bytes(), in.byte_size(), threads);
+      if (args.output_count() > 1 && args.output(1).byte_size() != 0) {
+        std::memset(args.output(1).mutable_bytes(), 1, args.output(1).byte_size());
+      }
+      return {};
+    });
   }
   return make_function_kernel([threads = spec.threads](KernelArgs& args) {
     const Tensor& in = args.input(0);

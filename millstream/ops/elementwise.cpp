@@ -106,7 +106,7 @@ Descs clip(const ShapeContext& c) {
   return std::vector<TensorDesc>{in.desc(0)};
 }
 
-// Training form: only what changes nothing (ratio 0) is deterministic; the rest is refused.
+// Training draws random numbers: without a seed they differ from run to run, which is refused.
 Descs dropout(const ShapeContext& c) {
   const Operands in(c);
   MST_TRY_VOID(in.expect_types(0, "data", types::kFloat));
@@ -114,9 +114,9 @@ Descs dropout(const ShapeContext& c) {
     const auto training = in.scalar_int(2);
     const auto ratio = in.has(1) ? in.scalar(1) : std::optional<double>(0.5);
     const bool harmless = (training && *training == 0) || (ratio && *ratio == 0);
-    if (training && !harmless && ratio) {
-      return in.unsupported(fmt::format("training with ratio {} draws random numbers", *ratio))
-          .help("export the model for inference, or set training_mode to false");
+    if (training && !harmless && ratio && !in.attrs().has("seed")) {
+      return in.unsupported(fmt::format("training with ratio {} draws random numbers, and there is no seed", *ratio))
+          .help("export the model for inference, set training_mode to false, or give the node a seed");
     }
   }
   if (c.opset < 7 && in.attrs().get_int("is_test", 0) == 0) {

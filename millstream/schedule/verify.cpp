@@ -14,6 +14,10 @@ namespace {
 
 using Kind = Violation::Kind;
 
+// What a check holds at once: a clock row a stream, and a slot an event. Beyond it lie only broken files.
+constexpr std::size_t kMaxStreams = 16384;
+constexpr std::uint64_t kSpareEvents = std::uint64_t{1} << 20;
+
 class Checker {
  public:
   Checker(const Graph& graph, const Schedule& schedule, const Target* target, std::span<const Requirement> extra)
@@ -61,6 +65,14 @@ class Checker {
   std::string before(const std::optional<NodeId>& n) const { return n ? "before " + name(*n) : "at its end"; }
 
   bool ids_in_range() {
+    std::uint64_t total = 0;
+    for (const PhysicalStream& s : schedule_.streams) total += s.tasks.size();
+    if (schedule_.streams.size() > kMaxStreams) {
+      add(Kind::limit, fmt::format("{} streams; check handles at most {}", schedule_.streams.size(), kMaxStreams));
+    }
+    if (schedule_.event_count > std::max(total, kSpareEvents)) {
+      add(Kind::limit, fmt::format("{} events for {} tasks; number events from 0 without gaps", schedule_.event_count, total));
+    }
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
         if (t.kind == Task::Kind::launch && t.index >= graph_.node_count()) {

@@ -54,7 +54,7 @@ TEST(OpsElementwise, FollowsWhatOperatorSetsChanged) {
       {{13, {"a : f32[2]"}, "Dropout(a)", 2}, "f32[2] bool[2]"},
       {{13, {"a : f32[2]", "r : f32[] = [0.5]", "t : bool[] = [0]"}, "Dropout(a, r, t)"}, "f32[2]"},
       {{13, {"a : f32[2]", "r : f32[] = [0.5]", "t : bool[] = [1]"}, "Dropout(a, r, t)"},
-       "[E01] Dropout \"n\": training with ratio 0.5 draws random numbers"},
+       "[E01] Dropout \"n\": training with ratio 0.5 draws random numbers, and there is no seed"},
       {{13, {"a : f32[2]", "r : f32[] = [0.0]", "t : bool[] = [1]"}, "Dropout(a, r, t)"}, "f32[2]"},
       {{13, {"a : f32[2]"}, "Cast(a) {to=10}"}, "f16[2]"},
       {{13, {"a : f32[2]"}, "Cast(a)"},

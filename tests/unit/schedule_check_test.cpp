@@ -74,6 +74,11 @@ TEST(Check, IdsOutOfRangeAreRefused) {
   Schedule s;
   s.streams.push_back({StreamId(0), {Task::launch(NodeId(9)), Task::wait(EventId(4))}});
   EXPECT_EQ(kinds(check(p.graph, s, nullptr)), (std::vector{Kind::missing_node, Kind::limit}));
+  // A broken file must not make us claim unbounded memory.
+  Schedule huge;
+  huge.event_count = 0xfffffff0u;
+  huge.streams.resize(20'000);
+  EXPECT_EQ(kinds(check(p.graph, huge, nullptr)), (std::vector{Kind::limit, Kind::limit}));
 }
 
 // Field report: the only symptom of a hang was a timeout. The message names stream, last task and event.
