@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kRelative = 1e-3;
+constexpr double kRelativeBf16 = 0x1p-7;  // one step: published bf16 data is truncated in some cases, rounded in others
 constexpr double kAbsoluteOfLargest = 1e-6;
 
 struct Outcome {
@@ -93,12 +94,13 @@ std::string difference(const Tensor& have, const Tensor& want) {
   if (a.size() != b.size() || (b.empty() && want.elements() != 0)) return fmt::format("element type {} cannot be compared", dtype_name(want.dtype()));
   double largest = 0;
   for (const double x : b) largest = std::isfinite(x) ? std::max(largest, std::abs(x)) : largest;
+  const double relative = want.dtype() == DType::bf16 ? kRelativeBf16 : kRelative;
   std::size_t wrong = 0, first = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     const bool same = std::isnan(b[i]) ? std::isnan(a[i])
                       : std::isinf(b[i]) || is_exact(want.dtype())
                           ? a[i] == b[i]
-                          : std::abs(a[i] - b[i]) <= kRelative * std::abs(b[i]) + kAbsoluteOfLargest * largest;
+                          : std::abs(a[i] - b[i]) <= relative * std::abs(b[i]) + kAbsoluteOfLargest * largest;
     if (!same && wrong++ == 0) first = i;
   }
   if (wrong == 0) return is_exact(want.dtype()) ? "differs in bits that no double shows" : "";
