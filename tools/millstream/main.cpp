@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
@@ -31,6 +32,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
+    const auto commands = app.get_subcommands([](CLI::App*) { return true; });
+    const auto is_first_word = [&](const CLI::App* command) { return argc > 1 && command->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_first_word)) {
+      std::string known;
+      for (const CLI::App* command : commands) known += (known.empty() ? "" : ", ") + command->get_name();
+      fmt::print(stderr, "error: there is no command \"{}\" [E33 usage]\n  help: commands: {}\n", argv[1], known);
+      return 2;
+    }
     fmt::print(stderr, "error: {} [E33 usage]\n  help: millstream {}--help\n", e.what(),
                argc > 1 && argv[1][0] != '-' ? fmt::format("{} ", argv[1]) : "");
     return 2;
