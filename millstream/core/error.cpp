@@ -54,16 +54,34 @@ const ErrorCodeInfo& error_code_info(ErrorCode code) {
   return error_code_table()[static_cast<std::size_t>(code)];
 }
 
+namespace {
+
+// Names and lines come from files: what would move the cursor or colour a terminal is shown as \xHH.
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string to_string(const Error& error, std::string_view severity) {
   const ErrorCodeInfo& info = error_code_info(error.code);
-  std::string out = fmt::format("{}: {} [{} {}]", severity, error.message, info.number, info.word);
+  std::string out = fmt::format("{}: {} [{} {}]", severity, printable(error.message), info.number, info.word);
   if (error.where) {
     const Where& w = *error.where;
-    out += fmt::format("\n  --> {}:{}:{}", w.file, w.line, w.column);
-    if (!w.text.empty()) out += fmt::format("   {}", w.text);
+    out += fmt::format("\n  --> {}:{}:{}", printable(w.file), w.line, w.column);
+    if (!w.text.empty()) out += fmt::format("   {}", printable(w.text));
   }
   for (const Note& n : error.notes) {
-    out += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", n.text);
+    out += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", printable(n.text));
   }
   return out;
 }

@@ -67,10 +67,17 @@ Result<Graph> import_text(std::string_view text, const std::string& path, const 
 }
 
 Result<Graph> import_checked(const std::string& path, const ImportOptions& options) {
-  MST_TRY(const std::string bytes, read_bytes(path));
+  MST_TRY(const std::string bytes, read_text(path));  // ONNX never starts with a byte order mark
   const std::filesystem::path file(path);
   const std::string extension = file.extension().string();
-  const std::string_view word = extension == ".onnx" ? std::string_view() : first_word(bytes);
+  const std::string_view word = first_word(bytes);
+  if (bytes.compare(0, 7, "MSTPLAN") == 0) {
+    return Error{ErrorCode::bad_model, fmt::format("\"{}\" is a plan, not a model", path)}
+        .help("a plan's name ends in .plan; --graph takes the model that it was made from");
+  }
+  if (extension == ".onnx" && (word == "graph" || word == "schedule")) {
+    return Error{ErrorCode::bad_model, fmt::format("\"{}\" is millstream text, not ONNX", path)}.help("name it .mst");
+  }
   if (extension == ".mst" || word == "graph" || word == "schedule") return import_text(bytes, path, options);
   if (extension == ".pbtxt" || extension == ".txt") {
     return Error{ErrorCode::bad_model, fmt::format("\"{}\" is a dump in text, which this version does not read", path)}

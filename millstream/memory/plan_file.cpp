@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sections of a plan file, written and read; the file itself.
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <system_error>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "millstream/import/file_bytes.h"
 #include "millstream/memory/plan_bytes.h"
 
 namespace millstream {
@@ -329,56 +324,10 @@ Result<Plan> parse_plan(std::string_view bytes, const std::string& file) {
   return plan;
 }
 
-Result<void> write_plan(const std::string& path, const Plan& plan) {
-  const std::string bytes = plan_bytes(plan);
-  const std::string temporary = fmt::format("{}.{}.tmp", path, static_cast<long>(::getpid()));
-  const auto failed = [&](int code) {
-    std::remove(temporary.c_str());
-    return Error{ErrorCode::io, fmt::format("cannot write \"{}\": {}", path, std::generic_category().message(code))};
-  };
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return failed(errno);
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ::ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int code = errno;
-      ::close(fd);
-      return failed(code);
-    }
-    done += static_cast<std::size_t>(n);
-  }
-  // The name must not come to the disk before the bytes.
-  const bool synced = ::fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
-  const int sync_code = errno;
-  if (::close(fd) != 0) return failed(errno);
-  if (!synced) return failed(sync_code);
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed(errno);
-  return {};
-}
+Result<void> write_plan(const std::string& path, const Plan& plan) { return write_bytes(path, plan_bytes(plan)); }
 
 Result<Plan> read_plan(const std::string& path) {
-  const auto failed = [&](int code) {
-    return Error{ErrorCode::io, fmt::format("cannot read \"{}\": {}", path, std::generic_category().message(code))};
-  };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failed(errno);
-  std::string bytes;
-  char chunk[1 << 16];
-  for (;;) {
-    const ::ssize_t n = ::read(fd, chunk, sizeof chunk);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int code = errno;
-      ::close(fd);
-      return failed(code);
-    }
-    if (n == 0) break;
-    // What is no plan is not read to its end: it may have none.
-    bytes.append(chunk, static_cast<std::size_t>(n));
-    if (std::string_view(bytes).substr(0, kPlanMagic.size()) != kPlanMagic.substr(0, std::min(bytes.size(), kPlanMagic.size()))) break;
-  }
-  ::close(fd);
+  MST_TRY(const std::string bytes, read_bytes(path));
   return parse_plan(bytes, path);
 }
 

@@ -267,6 +267,9 @@ Result<Target> load_target(std::string_view name_or_path) {
     text.resize(static_cast<std::size_t>(in.gcount()));
     return parse_target(text, path);
   }
+  if (std::filesystem::exists(path, code)) {
+    return Error{ErrorCode::bad_target, fmt::format("target \"{}\" is not a regular file", path)};
+  }
   std::string known;
   for (const BuiltinTarget& b : builtin_targets()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", b.name);

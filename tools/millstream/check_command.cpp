@@ -111,6 +111,7 @@ struct ExplainOptions {
 Result<int> run_explain(const ExplainOptions& options) {
   MST_TRY(const Loaded loaded, load(options.model));
   MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
+  warn_of_idle_options(options.pipeline, loaded);
   const Graph& graph = loaded.graph;
   StreamAssignment on;
   SyncPlan sync;

@@ -8,11 +8,11 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "millstream/graph/text.h"
+#include "millstream/import/file_bytes.h"
 #include "millstream/ops/op.h"
 
 namespace millstream::cli {
@@ -82,35 +82,14 @@ Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOpti
   return out;
 }
 
-Result<std::string> read_file(const std::string& path) {
-  std::error_code ec;
-  if (fs::is_directory(path, ec)) return Error{ErrorCode::io, fmt::format("\"{}\" is a folder, not a file", path)};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{ErrorCode::io, fmt::format("cannot open \"{}\": {}", path, std::generic_category().message(errno))};
-  std::string text;
-  const auto size = fs::file_size(path, ec);
-  if (!ec) text.reserve(size);
-  text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  if (in.bad()) return Error{ErrorCode::io, fmt::format("cannot read \"{}\"", path)};
-  return text;
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-Result<void> write_file(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".part";
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.flush();
-    if (!out) {
-      const std::string why = std::generic_category().message(errno);
-      std::remove(temporary.c_str());
-      return Error{ErrorCode::io, fmt::format("cannot write \"{}\": {}", path, why)};
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string why = std::generic_category().message(errno);
-    std::remove(temporary.c_str());
-    return Error{ErrorCode::io, fmt::format("cannot write \"{}\": {}", path, why)};
+Result<void> check_output(const std::string& output, const ModelOptions& options, const std::string& model_path) {
+  for (const std::string& read : {options.path, options.graph, model_path}) {
+    if (read.empty() || !same_file(output, read) || (ends_with(read, ".plan") && ends_with(output, ".plan"))) continue;
+    return Error{ErrorCode::usage, fmt::format("\"{}\" would overwrite \"{}\", which is read", output, read)}.help("give the output another name");
   }
   return {};
 }
@@ -127,16 +106,15 @@ Result<ImportOptions> import_options(const ModelOptions& options) {
     if (code != std::errc() || stop != end || n < 0) {
       return Error{ErrorCode::usage, fmt::format("--dim {}: the size must be a number from 0 up", text)};
     }
-    out.dims[pair.first] = n;
+    const auto [at, fresh] = out.dims.emplace(pair.first, n);
+    if (!fresh && at->second != n) {
+      return Error{ErrorCode::usage, fmt::format("--dim binds {} to {} and to {}", pair.first, at->second, n)};
+    }
   }
   if (!options.max_memory.empty()) {
     MST_TRY(out.max_memory, parse_bytes(options.max_memory, "--max-memory"));
   }
   return out;
-}
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
 Result<Loaded> load_plan(const ModelOptions& options) {
@@ -151,7 +129,17 @@ Result<Loaded> load_plan(const ModelOptions& options) {
   }
   MST_TRY(ImportOptions import, import_options(options));
   for (const auto& [name, n] : plan.dims) import.dims.emplace(name, n);
-  MST_TRY(out.graph, import_graph(out.model_path, import));
+  Result<Graph> graph = import_graph(out.model_path, import);
+  if (!graph.ok()) {
+    Error error = std::move(graph).error();
+    if (error.code == ErrorCode::io && options.graph.empty()) {
+      error.note(fmt::format("the plan \"{}\" says that its model lies there", options.path))
+          .help("give the model with --graph MODEL, or put both where they were");
+    }
+    return error;
+  }
+  out.graph = std::move(graph).value();
+  out.dims = import.dims;
   MST_TRY_VOID(verify_plan(out.graph, plan, nullptr));
   out.schedule = plan.schedule;
   out.plan = std::move(plan);
@@ -160,9 +148,10 @@ Result<Loaded> load_plan(const ModelOptions& options) {
 
 Result<Loaded> load_text(const ModelOptions& options) {
   Loaded out;
-  MST_TRY(const std::string text, read_file(options.path));
+  MST_TRY(const std::string text, read_text(options.path));
   MST_TRY(const TextSections sections, split_sections(text, options.path));
   MST_TRY(const ImportOptions import, import_options(options));
+  out.dims = import.dims;
   if (!options.graph.empty()) {
     out.model_path = options.graph;
     MST_TRY(out.graph, import_graph(options.graph, import));
@@ -186,7 +175,12 @@ Result<Loaded> load(const ModelOptions& options) {
     if (ends_with(options.path, ".plan")) return load_plan(options);
     if (ends_with(options.path, ".mst")) return load_text(options);
     Loaded loaded;
+    if (!options.graph.empty()) {
+      return Error{ErrorCode::usage, fmt::format("--graph {}: \"{}\" is read as a model already", options.graph, options.path)}.help(
+          "--graph goes with a .plan, or with a .mst that holds a schedule");
+    }
     MST_TRY(const ImportOptions import, import_options(options));
+    loaded.dims = import.dims;
     loaded.model_path = options.path;
     MST_TRY(loaded.graph, import_graph(options.path, import));
     return loaded;
@@ -195,12 +189,33 @@ Result<Loaded> load(const ModelOptions& options) {
   return out;
 }
 
+void complain(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 int fail(const Error& error) {
-  fmt::print(stderr, "{}\n", to_string(error));
+  std::fflush(stdout);  // what was found before comes first
+  complain(to_string(error) + "\n");
   return exit_status(error);
 }
 
-void warn(const Error& warning) { fmt::print(stderr, "{}\n", to_string(warning, "warning")); }
+void warn(const Error& warning) { complain(to_string(warning, "warning") + "\n"); }
+
+void warn_of_idle_options(const PipelineOptions& options, const Loaded& loaded) {
+  if (!loaded.plan && !loaded.schedule) return;
+  std::string idle;
+  const auto add = [&](bool given, std::string_view name) {
+    if (given) idle += fmt::format("{}{}", idle.empty() ? "" : ", ", name);
+  };
+  add(!options.strategy.empty(), "--strategy");
+  add(options.streams.has_value(), "--streams");
+  add(loaded.plan && !options.threads_per_op.empty(), "--threads-per-op");
+  add(options.force_streams, "--force-streams");
+  add(loaded.plan && !options.sets.empty(), "--set");
+  if (idle.empty()) return;
+  warn(Error{ErrorCode::no_effect, fmt::format("{} without effect: the {} decides", idle, loaded.plan ? "plan" : "schedule")}.help(
+      "compile the model with these options"));
+}
 
 std::uint32_t machine_cores() {
   cpu_set_t set;

@@ -55,15 +55,16 @@ struct Loaded {
   std::string model_path;  ///< where the graph was read from
   std::optional<Schedule> schedule;
   std::optional<Plan> plan;
+  std::map<std::string, std::int64_t> dims;  ///< what --dim and the plan bind
   double read_ms = 0;
 };
 /// MODEL (.onnx, .mst), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
 /// --graph is given; a plan that does not match the graph is refused.
 Result<Loaded> load(const ModelOptions& options);
 
-Result<std::string> read_file(const std::string& path);
-/// Writes to a temporary file beside it, then renames.
-Result<void> write_file(const std::string& path, std::string_view text);
+/// Refuses an output that would take the place of what the command reads. A plan may be written over a plan.
+Result<void> check_output(const std::string& output, const ModelOptions& options, const std::string& model_path);
+bool ends_with(std::string_view text, std::string_view end);
 /// NAME=VALUE. `option` is for the message.
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, std::string_view option);
 /// "1500", "64k", "2M", "3G" bytes.
@@ -72,6 +73,10 @@ Result<std::uint64_t> parse_bytes(const std::string& text, std::string_view opti
 /// Prints the error and returns its exit status.
 int fail(const Error& error);
 void warn(const Error& warning);
+/// To stderr. What it does not take is lost: there is nowhere else to say so.
+void complain(const std::string& text);
+/// Says which options of the pipeline a plan or schedule that is given makes useless.
+void warn_of_idle_options(const PipelineOptions& options, const Loaded& loaded);
 /// Processors this process may use.
 std::uint32_t machine_cores();
 std::uint64_t peak_rss_kb();

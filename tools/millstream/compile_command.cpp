@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "millstream/graph/dependencies.h"
+#include "millstream/import/file_bytes.h"
 #include "tools/millstream/common.h"
 
 namespace millstream::cli {
@@ -32,32 +33,36 @@ struct Options {
   std::string output;
 };
 
-Result<void> write_output(const Options& options, const Loaded& loaded, const Compiled& compiled) {
+// What can be known before anything is compiled.
+Result<void> check_output_name(const Options& options) {
   const std::string& path = options.output;
-  if (path.size() > 4 && path.substr(path.size() - 4) == ".mst") {
-    return write_file(path, fmt::format("# schedule of {}\nschedule\n{}", loaded.model_path, print(loaded.graph, compiled.schedule)));
-  }
-  if (path.size() > 5 && path.substr(path.size() - 5) == ".plan") {
-    Plan plan;
-    plan.graph_hash = hash_of(loaded.graph);
-    namespace fs = std::filesystem;
-    std::error_code ec;
-    const fs::path folder = fs::absolute(path, ec).parent_path();
-    plan.model_path = fs::absolute(loaded.model_path, ec).lexically_relative(folder).string();
-    for (const std::string& text : options.model.dims) {
-      MST_TRY(const auto pair, split_assignment(text, "--dim"));
-      plan.dims.push_back({pair.first, std::stoll(pair.second)});
-    }
-    plan.assignment = compiled.assignment;
-    plan.sync = compiled.sync;
-    plan.schedule = compiled.schedule;
-    plan.memory = compiled.memory;
-    return write_plan(path, plan);
-  }
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (path.empty() || ((ends_with(name, ".plan") || ends_with(name, ".mst")) && name.front() != '.')) return {};
   return Error{ErrorCode::usage, fmt::format("-o {}: the file must end in .plan or .mst", path)};
 }
 
+Result<void> write_output(const Options& options, const Loaded& loaded, const Compiled& compiled) {
+  const std::string& path = options.output;
+  MST_TRY_VOID(check_output(path, options.model, loaded.model_path));
+  if (ends_with(path, ".mst")) {
+    return write_bytes(path, fmt::format("# schedule of {}\nschedule\n{}", loaded.model_path, print(loaded.graph, compiled.schedule)));
+  }
+  Plan plan;
+  plan.graph_hash = hash_of(loaded.graph);
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  const fs::path folder = fs::absolute(path, ec).parent_path();
+  plan.model_path = fs::absolute(loaded.model_path, ec).lexically_relative(folder).string();
+  plan.dims.assign(loaded.dims.begin(), loaded.dims.end());
+  plan.assignment = compiled.assignment;
+  plan.sync = compiled.sync;
+  plan.schedule = compiled.schedule;
+  plan.memory = compiled.memory;
+  return write_plan(path, plan);
+}
+
 int run_compile(const Options& options) {
+  if (auto r = check_output_name(options); !r.ok()) return fail(r.error());
   Result<Loaded> loaded = load(options.model);
   if (!loaded.ok()) return fail(loaded.error());
   Result<ResolvedPipeline> pipeline = resolve(options.pipeline, options.model);

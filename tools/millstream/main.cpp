@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
+#include <new>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "tools/millstream/common.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+// A descriptor that is closed would go to the next file that is opened, and what is printed into that file.
+void open_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)!::open("/dev/null", O_RDWR);
+  }
+}
+
+int cannot_print(std::string_view why) {
+  millstream::cli::complain(fmt::format("error: cannot write to the standard output: {} [E32 file]\n", why));
+  return 2;
+}
+
+int run(int argc, char** argv) {
   using namespace millstream;
   CLI::App app{"millstream: run a computation graph on many device streams, with a proof"};
   app.name("millstream");
@@ -37,18 +57,32 @@ int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_first_word)) {
       std::string known;
       for (const CLI::App* command : commands) known += (known.empty() ? "" : ", ") + command->get_name();
-      fmt::print(stderr, "error: there is no command \"{}\" [E33 usage]\n  help: commands: {}\n", argv[1], known);
+      cli::complain(fmt::format("error: there is no command \"{}\" [E33 usage]\n  help: commands: {}\n", argv[1], known));
       return 2;
     }
-    fmt::print(stderr, "error: {} [E33 usage]\n  help: millstream {}--help\n", e.what(),
-               argc > 1 && argv[1][0] != '-' ? fmt::format("{} ", argv[1]) : "");
+    cli::complain(fmt::format("error: {} [E33 usage]\n  help: millstream {}--help\n", e.what(),
+               argc > 1 && argv[1][0] != '-' ? fmt::format("{} ", argv[1]) : ""));
     return 2;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory [E34 memory limit]\n  help: --max-memory BYTES refuses large tensors early\n");
+    cli::complain("error: out of memory [E34 memory limit]\n  help: --max-memory BYTES refuses large tensors early\n");
     return 3;
+  } catch (const std::system_error& e) {
+    if (std::ferror(stdout) != 0) return cannot_print(e.code().message());
+    cli::complain(fmt::format("error: {} [E99 internal]\n", e.what()));
+    return 4;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "error: {} [E99 internal]\n", e.what());
+    cli::complain(fmt::format("error: {} [E99 internal]\n", e.what()));
     return 4;
   }
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_streams();
+  const int status = run(argc, argv);
+  // Output that did not arrive is no success.
+  if (std::fflush(stdout) != 0 && status == 0) return cannot_print(std::generic_category().message(errno));
   return status;
 }

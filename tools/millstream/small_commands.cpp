@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "millstream/graph/text.h"
+#include "millstream/import/file_bytes.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/gen.h"
 
@@ -25,7 +26,7 @@ int run_gen(GenCommand& command) {
     fmt::print("{}", *text);
     return 0;
   }
-  if (auto r = write_file(command.output, *text); !r.ok()) return fail(r.error());
+  if (auto r = write_bytes(command.output, *text); !r.ok()) return fail(r.error());
   return 0;
 }
 
@@ -35,9 +36,10 @@ int run_convert(const ModelOptions& input, const std::string& output) {
   }
   Result<Loaded> loaded = load(input);
   if (!loaded.ok()) return fail(loaded.error());
+  if (auto r = check_output(output, input, loaded->model_path); !r.ok()) return fail(r.error());
   std::string text = print(loaded->graph);
   if (loaded->schedule) text += "\nschedule\n" + print(loaded->graph, *loaded->schedule);
-  if (auto r = write_file(output, text); !r.ok()) return fail(r.error());
+  if (auto r = write_bytes(output, text); !r.ok()) return fail(r.error());
   if (input.json) fmt::print("{}\n", Json{{"output", output}, {"nodes", loaded->graph.node_count()}}.dump(2));
   return 0;
 }
