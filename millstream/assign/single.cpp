@@ -15,10 +15,11 @@ std::uint32_t best_threads(const Graph& graph, const Target& target) {
 }
 
 void all_on_one(const Graph& graph, StreamAssignment& on) {
-  const StreamId stream = on.streams.empty() ? on.new_stream() : StreamId(0);
   const TaskTypes emits(graph);
   for (const NodeId n : graph.nodes()) {
-    if (emits(n)) on.placement[n] = Placement{stream, RuleId()};
+    if (!emits(n)) continue;
+    if (on.streams.empty()) on.new_stream();  // a graph without tasks has no stream
+    on.placement[n] = Placement{StreamId(0), RuleId()};
   }
 }
 

@@ -45,7 +45,7 @@ Result<void> BodyProgram::prepare(const KernelSpec& spec) {
   MissingKernels missing;
   calls_.reserve(graph_.node_count());
   for (const NodeId n : graph_.order()) {
-    Result<NodeCall> call = prepare_call(graph_, n, body_kernels(), spec.threads, table_, bound);
+    Result<NodeCall> call = prepare_call(KernelSpec{graph_, n, spec.threads, spec.max_bytes}, body_kernels(), table_, bound);
     if (call.ok()) {
       calls_.push_back(std::move(call).value());
     } else if (call.error().code == ErrorCode::unsupported_operator) {

@@ -139,7 +139,9 @@ Result<Executable> instantiate(const Graph& graph, const Schedule& schedule, con
         missing.add(graph, *producer, Error{ErrorCode::unsupported_operator, fmt::format("gives \"{}\" without running", graph.name(*v))});
       }
     }
-    Result<NodeCall> call = prepare_call(graph, n, kernels, options.threads_per_op, state->tensors, bound);
+    KernelSpec spec{graph, n, options.threads_per_op};
+    if (options.max_bytes) spec.max_bytes = *options.max_bytes;
+    Result<NodeCall> call = prepare_call(spec, kernels, state->tensors, bound);
     if (!call.ok()) {
       if (call.error().code != ErrorCode::unsupported_operator) return std::move(call).error();
       missing.add(graph, n, call.error());

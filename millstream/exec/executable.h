@@ -2,7 +2,9 @@
 // A schedule with memory and kernels on one back-end, ready to run many times.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,6 +31,8 @@ class Executable {
 
 struct InstantiateOptions {
   int threads_per_op = 1;
+  /// Bytes; a larger tensor made during a run (shapes that only inputs decide) is refused naming its node (E34).
+  std::optional<std::uint64_t> max_bytes;
 };
 
 /// Errors: unsupported_operator listing every node without a kernel (type, opset, reason).

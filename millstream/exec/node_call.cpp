@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/exec/node_call.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <optional>
 
 #include <fmt/format.h>
@@ -19,14 +21,23 @@ Error wrong_shape(const Graph& graph, NodeId n, std::string what) {
   return Error{ErrorCode::shape, fmt::format("{} \"{}\": {}", graph.type(n), graph.name(n), what)};
 }
 
-Result<Tensor> make_tensor(const Graph& graph, NodeId n, const TensorDesc& desc) {
+Error too_large(const Graph& graph, NodeId n, const TensorDesc& desc, std::uint64_t bytes, std::uint64_t allowed) {
+  return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": an output {} takes {} bytes, allowed are {}", graph.type(n),
+                                                    graph.name(n), to_string(desc), bytes, allowed)};
+}
+
+Result<Tensor> make_tensor(const Graph& graph, const NodeCall& call, const TensorDesc& desc) {
+  const NodeId n = call.node;
   const auto bytes = desc.bytes();
   if (!bytes) return wrong_shape(graph, n, fmt::format("the inputs do not determine an output: {}", to_string(desc)));
-  if (*bytes > kMaxTensorBytes) {
-    return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": an output {} takes {} bytes", graph.type(n), graph.name(n),
-                                                      to_string(desc), *bytes)};
+  const std::uint64_t allowed = std::min(call.max_bytes, kMaxTensorBytes);
+  if (*bytes > allowed) return too_large(graph, n, desc, *bytes, allowed);
+  try {
+    return Tensor(desc.dtype, desc.dims());
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": the system does not give the {} bytes of an output {}",
+                                                      graph.type(n), graph.name(n), *bytes, to_string(desc))};
   }
-  return Tensor(desc.dtype, desc.dims());
 }
 
 Error name_node(const Graph& graph, NodeId n, Error error) {
@@ -44,6 +55,8 @@ Result<void> run_kernel(const Graph& graph, NodeCall& call, TensorTable& table, 
   try {
     auto done = call.kernel->run(args);
     if (!done.ok()) return name_node(graph, call.node, std::move(done).error());
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": out of memory", graph.type(call.node), graph.name(call.node))};
   } catch (const std::exception& e) {
     return Error{ErrorCode::kernel, fmt::format("{} \"{}\": {}", graph.type(call.node), graph.name(call.node), e.what())};
   }
@@ -86,10 +99,13 @@ Tensor aligned_tensor(const Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.bytes()) % 64 == 0 && tensor.bytes() != nullptr ? tensor : copy_of(tensor);
 }
 
-Result<NodeCall> prepare_call(const Graph& graph, NodeId node, const KernelTable& kernels, int threads,
-                              TensorTable& table, const std::vector<bool>& bound) {
+Result<NodeCall> prepare_call(const KernelSpec& spec, const KernelTable& kernels, TensorTable& table,
+                              const std::vector<bool>& bound) {
+  const Graph& graph = spec.graph;
+  const NodeId node = spec.node;
   NodeCall call;
   call.node = node;
+  call.max_bytes = spec.max_bytes;
   const OpSchema* schema = find_op(graph.type(node));
   for (const InputRef in : graph.inputs(node)) {
     const auto v = in.get();
@@ -109,7 +125,7 @@ Result<NodeCall> prepare_call(const Graph& graph, NodeId node, const KernelTable
   if (make == nullptr) {
     return Error{ErrorCode::unsupported_operator, fmt::format("no CPU kernel for node \"{}\" ({})", graph.name(node), graph.type(node))};
   }
-  MST_TRY(call.kernel, make(KernelSpec{graph, node, threads}));
+  MST_TRY(call.kernel, make(spec));
   return call;
 }
 
@@ -135,7 +151,7 @@ Result<void> run_call(const Graph& graph, NodeCall& call, TensorTable& table, St
         continue;
       }
       const bool sized = call.outputs[i] == OutputKind::sized;
-      MST_TRY(table[outputs[i]], make_tensor(graph, call.node, sized ? graph.desc(outputs[i]) : inferred[i]));
+      MST_TRY(table[outputs[i]], make_tensor(graph, call, sized ? graph.desc(outputs[i]) : inferred[i]));
     }
     MST_TRY_VOID(run_kernel(graph, call, table, scratch));
   }
@@ -146,6 +162,9 @@ Result<void> run_call(const Graph& graph, NodeCall& call, TensorTable& table, St
     if (table[v].bytes() == nullptr && !graph.name(v).empty()) {
       return Error{ErrorCode::kernel, fmt::format("{} \"{}\" did not give output \"{}\"", graph.type(call.node),
                                                   graph.name(call.node), graph.name(v))};
+    }
+    if (call.outputs[i] == OutputKind::assigned && table[v].byte_size() > call.max_bytes) {
+      return too_large(graph, call.node, table[v].desc(), table[v].byte_size(), call.max_bytes);
     }
     // Kernels behind were made for what the graph declares.
     if (!graph.name(v).empty() && !fits(graph.desc(v), table[v])) {

@@ -28,15 +28,17 @@ struct NodeCall {
   std::vector<const Tensor*> inputs;    ///< into the table, captures behind the inputs; null = left out
   std::vector<OutputKind> outputs;
   std::size_t own_inputs = 0;           ///< how many of `inputs` are not captures
+  std::uint64_t max_bytes = 0;          ///< what one output that is not `bound` may take
 };
 
 /// Finds the kernel and points into `table`. Outputs that are not `bound` get their kind from desc and
 /// schema. Errors: those of the factory; unsupported_operator when there is none.
-Result<NodeCall> prepare_call(const Graph& graph, NodeId node, const KernelTable& kernels, int threads,
-                              TensorTable& table, const std::vector<bool>& bound);
+Result<NodeCall> prepare_call(const KernelSpec& spec, const KernelTable& kernels, TensorTable& table,
+                              const std::vector<bool>& bound);
 
 /// Runs the node: outputs made, kernel called, what came out compared with what the graph declares of values
-/// that others read. Errors: kernel naming the node, shape.
+/// that others read. Errors: kernel naming the node, shape, memory_limit (before the tensor is made, except where
+/// only the kernel knows its size).
 Result<void> run_call(const Graph& graph, NodeCall& call, TensorTable& table, StreamScratch& scratch);
 
 /// Whether a tensor is of the desc's type and known dimensions.

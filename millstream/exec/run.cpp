@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run: inputs bound, the schedule executed, results taken out.
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,15 @@ class NodeLauncher final : public Launcher {
   explicit NodeLauncher(State& state) : state_(state) {}
 
   Result<void> launch(NodeId node, PhysicalStreamId stream) override {
+    try {
+      return launch_call(node, stream);
+    } catch (const std::bad_alloc&) {
+      return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": out of memory", state_.graph.type(node), state_.graph.name(node))};
+    }
+  }
+
+ private:
+  Result<void> launch_call(NodeId node, PhysicalStreamId stream) {
     const std::uint32_t at = state_.call_of[node];
     if (at == State::kNoCall) return {};
     NodeCall& call = state_.calls[at];
@@ -33,7 +43,6 @@ class NodeLauncher final : public Launcher {
     return {};
   }
 
- private:
   // What a kernel assigned may share an input's bytes; in the arena those are used again.
   void settle_output(const NodeCall& call, std::size_t i) {
     if (call.outputs[i] != OutputKind::assigned) return;

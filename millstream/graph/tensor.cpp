@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -112,7 +113,7 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> shape)
     : dtype_(dtype), shape_(std::move(shape)), elements_(product(shape_)) {
   const std::size_t size = (byte_size() + 63) / 64 * 64;
   auto* raw = static_cast<std::byte*>(std::aligned_alloc(64, size == 0 ? 64 : size));
-  MST_CHECK(raw != nullptr, "out of memory");
+  if (raw == nullptr) throw std::bad_alloc();  // as a container would; run and import turn it into E34
   std::memset(raw, 0, size == 0 ? 64 : size);
   bytes_ = std::shared_ptr<const std::byte>(raw, [](const std::byte* p) { std::free(const_cast<std::byte*>(p)); });
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -63,6 +64,7 @@ struct KernelSpec {
   const Graph& graph;
   NodeId node;
   int threads;  ///< OpenMP threads an operator may use
+  std::uint64_t max_bytes = ~std::uint64_t{0};  ///< what one tensor that is made during the run may take
   std::string_view type() const { return graph.type(node); }
   std::string_view name() const { return graph.name(node); }
   const Attrs& attrs() const { return graph.attrs(node); }

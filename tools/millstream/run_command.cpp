@@ -3,12 +3,16 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <new>
 
 #include <fmt/format.h>
 
 #include "millstream/assign/cost_model.h"
 #include "millstream/backend/backend.h"
 #include "millstream/exec/executable.h"
+#include "millstream/graph/text.h"
+#include "millstream/import/file_bytes.h"
 #include "millstream/trace/trace.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/compare.h"
@@ -45,7 +49,7 @@ struct Engine {
 };
 
 Result<std::unique_ptr<Engine>> make_engine(const Graph& graph, Schedule schedule, MemoryPlan memory, const KernelTable& kernels,
-                                            std::uint32_t workers, std::uint32_t threads) {
+                                            std::uint32_t workers, std::uint32_t threads, std::optional<std::uint64_t> max_bytes) {
   auto engine = std::make_unique<Engine>();
   engine->schedule = std::move(schedule);
   engine->memory = std::move(memory);
@@ -54,6 +58,7 @@ Result<std::unique_ptr<Engine>> make_engine(const Graph& graph, Schedule schedul
   engine->backend = make_cpu_backend(workers, threads);
   InstantiateOptions options;
   options.threads_per_op = static_cast<int>(threads);
+  options.max_bytes = max_bytes;
   MST_TRY(Executable executable, instantiate(graph, engine->schedule, engine->memory, kernels, *engine->backend, options));
   engine->executable = std::move(executable);
   return engine;
@@ -72,7 +77,13 @@ Result<Tensor> default_input(const Graph& graph, ValueId v) {
     return Error{ErrorCode::usage, fmt::format("input \"{}\" is {}: its size is open", graph.name(v), to_string(desc))}.help(
         fmt::format("give --input {}=FILE.npy{}{}", graph.name(v), symbols.empty() ? "" : " or bind its dimensions with", symbols));
   }
-  Tensor t(desc.dtype, desc.dims());
+  Tensor t;
+  try {
+    t = Tensor(desc.dtype, desc.dims());
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::memory_limit, fmt::format("input \"{}\": the system does not give the {} bytes of {}", graph.name(v),
+                                                      *desc.bytes(), to_string(desc))};
+  }
   if (desc.dtype == DType::f32) {
     auto x = t.as_mutable<float>();
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(x.size()));
@@ -83,12 +94,35 @@ Result<Tensor> default_input(const Graph& graph, ValueId v) {
   return t;
 }
 
-Result<std::vector<Tensor>> read_inputs(const Graph& graph, const std::vector<std::string>& texts, bool quiet) {
+// NAME=FILE, each name once.
+Result<std::map<std::string, std::string>> files_by_name(const std::vector<std::string>& texts, std::string_view option) {
   std::map<std::string, std::string> files;
   for (const std::string& text : texts) {
-    MST_TRY(auto pair, split_assignment(text, "--input"));
-    files[pair.first] = pair.second;
+    MST_TRY(auto pair, split_assignment(text, option));
+    if (!files.emplace(pair).second) return Error{ErrorCode::usage, fmt::format("{} {} is given twice", option, pair.first)};
   }
+  return files;
+}
+
+Result<std::map<std::string, Tensor>> read_expected(const Graph& graph, const std::vector<std::string>& texts) {
+  MST_TRY(const auto files, files_by_name(texts, "--expect"));
+  std::map<std::string, Tensor> expected;
+  for (const auto& [name, file] : files) {
+    bool found = false;
+    for (const ValueId v : graph.outputs()) found = found || graph.name(v) == name;
+    if (!found) {
+      std::string known;
+      for (const ValueId v : graph.outputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", quote_name(graph.name(v)));
+      return Error{ErrorCode::usage, fmt::format("the model has no output \"{}\"", name)}.help("its outputs: " + known);
+    }
+    MST_TRY(Tensor t, read_tensor(file));
+    expected.emplace(name, std::move(t));
+  }
+  return expected;
+}
+
+Result<std::vector<Tensor>> read_inputs(const Graph& graph, const std::vector<std::string>& texts, bool quiet) {
+  MST_TRY(auto files, files_by_name(texts, "--input"));
   std::vector<Tensor> inputs;
   std::string invented;
   for (const ValueId v : graph.inputs()) {
@@ -100,12 +134,12 @@ Result<std::vector<Tensor>> read_inputs(const Graph& graph, const std::vector<st
     } else {
       MST_TRY(Tensor t, default_input(graph, v));
       inputs.push_back(std::move(t));
-      invented += fmt::format("{}{} {}", invented.empty() ? "" : ", ", graph.name(v), to_string(graph.desc(v)));
+      invented += fmt::format("{}{} {}", invented.empty() ? "" : ", ", quote_name(graph.name(v)), to_string(graph.desc(v)));
     }
   }
   if (!files.empty()) {
     std::string known;
-    for (const ValueId v : graph.inputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", graph.name(v));
+    for (const ValueId v : graph.inputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", quote_name(graph.name(v)));
     return Error{ErrorCode::usage, fmt::format("the model has no input \"{}\"", files.begin()->first)}.help("its inputs: " + known);
   }
   if (!invented.empty() && !quiet) fmt::print("inputs     {}: arange(n)/n (zeros for integers); --input NAME=FILE gives real data\n", invented);
@@ -132,8 +166,7 @@ bool bitwise_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 }
 
 Result<void> write_trace(const std::string& path, const Graph& graph, const Schedule& schedule, const Trace& trace) {
-  if (path.size() > 5 && path.substr(path.size() - 5) == ".json") return write_file(path, to_chrome_json(graph, schedule, trace));
-  return Error{ErrorCode::usage, fmt::format("--trace {}: the file must end in .json", path)};
+  return write_bytes(path, to_chrome_json(graph, schedule, trace));
 }
 
 Result<int> run_sim(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, const Schedule& schedule,
@@ -171,14 +204,16 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
       1, std::min<std::uint32_t>(cores / std::max<std::uint32_t>(threads, 1), static_cast<std::uint32_t>(schedule.streams.size()))));
   const KernelTable kernels = all_kernels();
   MST_TRY(const std::vector<Tensor> inputs, read_inputs(graph, options.inputs, quiet));
-  MST_TRY(const std::unique_ptr<Engine> engine, make_engine(graph, std::move(schedule), std::move(memory), kernels, workers, threads));
+  MST_TRY(const auto expected, read_expected(graph, options.expects));
+  const auto max_bytes = pipeline.compile.memory.max_bytes;
+  MST_TRY(const std::unique_ptr<Engine> engine, make_engine(graph, std::move(schedule), std::move(memory), kernels, workers, threads, max_bytes));
 
   std::unique_ptr<Engine> single;
   const std::uint32_t single_threads = options.compare_threads.value_or(threads);
   if (!options.compare.empty()) {
     // The baseline ignores labels: it is a measurement, not the single-stream option.
     MST_TRY(Compiled compiled, compile_assignment(graph, pipeline.target, one_stream(graph, pipeline.target, single_threads), pipeline.compile));
-    MST_TRY(single, make_engine(graph, std::move(compiled.schedule), std::move(compiled.memory), kernels, 1, single_threads));
+    MST_TRY(single, make_engine(graph, std::move(compiled.schedule), std::move(compiled.memory), kernels, 1, single_threads, max_bytes));
   }
 
   ExecuteOptions execute;
@@ -190,7 +225,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   Result<RunResult> single_result = RunResult{};
   Progress progress("running", std::uint64_t{options.warmup} + options.repeat);
   std::vector<Tensor> reference;
-  for (std::uint32_t i = 0; i < options.warmup + options.repeat; ++i) {
+  for (std::uint64_t i = 0; i < std::uint64_t{options.warmup} + options.repeat; ++i) {
     if (execute.delay_seed && i > 0) execute.delay_seed = *options.delays + i;  // another order each time
     const double ms = timed_run(*engine, inputs, execute, result);
     if (!result.ok()) return std::move(result).error();
@@ -218,21 +253,14 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   json["workers"] = workers;
   json["threads_per_op"] = threads;
   json["outputs"] = Json::object();
-  std::map<std::string, std::string> expects;
-  for (const std::string& text : options.expects) {
-    MST_TRY(auto pair, split_assignment(text, "--expect"));
-    expects[pair.first] = pair.second;
-  }
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     const std::string name(graph.name(graph.outputs()[i]));
     const Tensor& got = result->outputs[i];
     Json row = {{"desc", to_string(got.desc())}};
-    auto it = expects.find(name);
+    const auto want = expected.find(name);
     std::string verdict;
-    if (it != expects.end()) {
-      MST_TRY(const Tensor want, read_tensor(it->second));
-      expects.erase(it);
-      Result<Difference> d = compare(got, want, options.rtol, options.atol);
+    if (want != expected.end()) {
+      Result<Difference> d = compare(got, want->second, options.rtol, options.atol);
       if (!d.ok()) {
         row["ok"] = false;
         row["reason"] = d.error().message;
@@ -246,15 +274,9 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
         if (!d->ok) status = 1;
       }
     }
-    if (!quiet) fmt::print("output     {} {}{}\n", name, to_string(got.desc()), verdict);
+    if (!quiet) fmt::print("output     {} {}{}\n", quote_name(name), to_string(got.desc()), verdict);
     json["outputs"][name] = std::move(row);
   }
-  if (!expects.empty()) {
-    std::string known;
-    for (const ValueId v : graph.outputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", graph.name(v));
-    return Error{ErrorCode::usage, fmt::format("the model has no output \"{}\"", expects.begin()->first)}.help("its outputs: " + known);
-  }
-
   json["repeat"] = options.repeat;
   json["median_ms"] = percentile(times, 0.5);
   json["min_ms"] = percentile(times, 0);
@@ -294,7 +316,20 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   return status;
 }
 
-Result<int> run_model(const Options& options) {
+ErrorCode code_of(Violation::Kind kind) {
+  switch (kind) {
+    case Violation::Kind::deadlock: return ErrorCode::deadlock;
+    case Violation::Kind::unmatched_wait: return ErrorCode::wait_without_record;
+    case Violation::Kind::event_reuse: return ErrorCode::shared_event_id;
+    case Violation::Kind::limit: return ErrorCode::stream_limit;
+    case Violation::Kind::missing_node:
+    case Violation::Kind::repeated_node: return ErrorCode::plan_mismatch;
+    default: return ErrorCode::race;
+  }
+}
+
+// What the options say wrongly is found before minutes of work, not after.
+Result<void> check_options(const Options& options) {
   if (options.device != "cpu" && options.device != "sim") {
     return Error{ErrorCode::usage, fmt::format("there is no device \"{}\"", options.device)}.help("devices: cpu, sim");
   }
@@ -305,8 +340,35 @@ Result<int> run_model(const Options& options) {
   if (options.workers && (*options.workers < 1 || *options.workers > 1024)) {
     return Error{ErrorCode::usage, fmt::format("--workers {} lies outside 1..1024", *options.workers)};
   }
+  if (options.compare_threads) {
+    if (options.compare.empty()) return Error{ErrorCode::usage, "--compare-threads needs --compare single"};
+    if (*options.compare_threads < 1 || *options.compare_threads > 1024) {
+      return Error{ErrorCode::usage, fmt::format("--compare-threads {} lies outside 1..1024", *options.compare_threads)};
+    }
+  }
+  for (const auto& [name, value] : {std::pair("--rtol", options.rtol), std::pair("--atol", options.atol)}) {
+    if (!std::isfinite(value) || value < 0) {
+      return Error{ErrorCode::usage, fmt::format("{} {} is no tolerance", name, value)}.help("a number from 0 up");
+    }
+  }
+  if (!options.trace.empty() && (!ends_with(options.trace, ".json") || std::filesystem::path(options.trace).filename() == ".json")) {
+    return Error{ErrorCode::usage, fmt::format("--trace {}: the file must end in .json", options.trace)};
+  }
+  if (options.device == "sim") {
+    const char* idle = !options.inputs.empty() ? "--input" : !options.expects.empty() ? "--expect" : !options.compare.empty() ? "--compare" : nullptr;
+    if (idle != nullptr) {
+      return Error{ErrorCode::usage, fmt::format("{} needs --device cpu: the simulation computes times, not values", idle)};
+    }
+  }
+  return {};
+}
+
+Result<int> run_model(const Options& options) {
+  MST_TRY_VOID(check_options(options));
   MST_TRY(Loaded loaded, load(options.model));
+  if (!options.trace.empty()) MST_TRY_VOID(check_output(options.trace, options.model, loaded.model_path));
   MST_TRY(ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
+  warn_of_idle_options(options.pipeline, loaded);
   Json json;
   Schedule schedule;
   MemoryPlan memory;
@@ -319,7 +381,7 @@ Result<int> run_model(const Options& options) {
   } else if (loaded.schedule) {
     const CheckReport report = check(loaded.graph, *loaded.schedule, &pipeline.target, {}, false);
     if (!report.ok()) {
-      return Error{ErrorCode::race, "this schedule is not safe to run: " + report.violations.front().message}.help(
+      return Error{code_of(report.violations.front().kind), "this schedule is not safe to run: " + report.violations.front().message}.help(
           "millstream check shows every violation");
     }
     schedule = *loaded.schedule;
