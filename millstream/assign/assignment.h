@@ -29,6 +29,8 @@ struct StreamInfo {
   std::string label;
   std::optional<EngineId> engine;
   std::int64_t priority = 0;
+  bool attached = false;        ///< a stream beside a node's own; ids follow all main streams
+  bool assigned_by_pass = false;  ///< a user's stream pass placed at least one node on it
   friend bool operator==(const StreamInfo&, const StreamInfo&) = default;
 };
 
@@ -62,6 +64,9 @@ struct Estimate {
 struct StreamAssignment {
   IdVec<NodeId, std::optional<Placement>> placement;  ///< nullopt: the node emits no task
   IdVec<StreamId, StreamInfo> streams;
+  /// Attached streams of a node, ascending.
+  SideTable<NodeId, std::vector<StreamId>> attached;
+  std::uint32_t clusters = 0;        ///< over all scopes; 0 when no rule clustered
   std::vector<std::string> rules;    ///< names; Placement::decided_by indexes it
   std::vector<std::string> reasons;  ///< one sentence a rule, by RuleId; for explain
   std::uint32_t threads_per_op = 1;  ///< chosen together with the streams
@@ -70,6 +75,7 @@ struct StreamAssignment {
   std::vector<Candidate> considered;  ///< by auto, in the order tried
   std::optional<Estimate> estimate;   ///< set by assign_streams
 
+  std::uint32_t attached_count() const;
   StreamId new_stream(StreamInfo info = {}) { return streams.push_back(std::move(info)); }
   std::optional<StreamId> stream_of(NodeId n) const {
     return placement[n] ? std::optional<StreamId>(placement[n]->stream) : std::nullopt;
@@ -77,6 +83,14 @@ struct StreamAssignment {
 };
 
 enum class Strategy : std::uint8_t { ge, automatic, single };
+enum class GroupScope : std::uint8_t { graph, stream };  ///< what a parallel group's new stream is shared over
+
+/// At most `count` new streams of an engine; ge.streamMaxParallelNum.
+struct MaxParallel {
+  std::string engine;
+  std::uint32_t count = 1;
+  friend bool operator==(const MaxParallel&, const MaxParallel&) = default;
+};
 
 struct AssignOptions {
   std::optional<Strategy> strategy;  ///< nullopt: ge when the input carries engines, auto otherwise
@@ -84,6 +98,19 @@ struct AssignOptions {
   /// auto: threads per operator x streams <= cores; nullopt lets auto choose the threads.
   std::optional<std::uint32_t> threads_per_op;
   bool single_stream = false;        ///< the option: with labels an error (E02)
+  // Knobs of the rule chain; docs/options.md.
+  std::vector<MaxParallel> max_parallel;
+  bool hcom_parallel = true;              ///< rule all-reduce
+  GroupScope parallel_group_scope = GroupScope::graph;
+  std::uint32_t attached_per_node = 1;    ///< distinct attached streams a node may hold
+  bool attached_in_single_stream = false;
+  bool attached_in_dynamic = true;
+  bool ineffective_chain = true;          ///< rule ineffective moves whole chains
+  bool mdim_label_suffix = true;          ///< labels in a multi-dims branch get the branch's name
+  bool dynamic_multi_stream = false;      ///< ENABLE_DYNAMIC_SHAPE_MULTI_STREAM
+  bool ac_parallel = false;               ///< AC_PARALLEL_ENABLE
+  bool newer_rules = true;                ///< rules mde-group and ineffective; off under compat=ge2023
+  std::string excluded_engine;            ///< never chosen for a type: the core type that ge.engineType leaves out
   bool force_streams = false;        ///< auto: use exactly `streams` where the graph allows it, even if predicted slower (measurements, stress)
 };
 

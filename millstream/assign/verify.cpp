@@ -6,6 +6,12 @@
 
 namespace millstream {
 
+std::uint32_t StreamAssignment::attached_count() const {
+  std::uint32_t count = 0;
+  for (const StreamInfo& s : streams) count += s.attached ? 1 : 0;
+  return count;
+}
+
 std::vector<Error> verify(const Graph& graph, const StreamAssignment& on) {
   std::vector<Error> out;
   const auto add = [&](ErrorCode code, std::string message) { out.push_back(Error{code, std::move(message)}); };
@@ -37,6 +43,18 @@ std::vector<Error> verify(const Graph& graph, const StreamAssignment& on) {
     if (p->decided_by.index >= on.rules.size()) {
       add(ErrorCode::internal, fmt::format("node {} was placed by rule {}, but there are {} rules", graph.name(n),
                                            p->decided_by.index, on.rules.size()));
+    }
+  }
+  for (const NodeId n : graph.nodes()) {
+    const auto& list = on.attached.get(n);
+    if (!list) continue;
+    for (const StreamId s : *list) {
+      if (s.index >= on.streams.size() || !on.streams[s].attached) {
+        add(ErrorCode::no_stream, fmt::format("node {} is attached to stream {}, which is no attached stream",
+                                              graph.name(n), s.index));
+      } else {
+        ++nodes_on[s];
+      }
     }
   }
   for (const StreamId s : ids<StreamId>(on.streams.size())) {

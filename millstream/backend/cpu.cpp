@@ -137,6 +137,15 @@ class CpuRun {
           }
           break;
         }
+        case Task::Kind::attached:  // the node's kernel fills it
+          if (trace_) begin = now();
+          break;
+        case Task::Kind::activate:
+        case Task::Kind::label:
+        case Task::Kind::jump:
+        case Task::Kind::branch:
+        case Task::Kind::stream_switch:
+          MST_CHECK(false, "instantiate refuses control flow tasks");
       }
       if (trace_) lane.spans.push_back({TaskRef{PhysicalStreamId(s), lane.next}, task, begin, now(), worker});
       ++lane.next;

@@ -134,6 +134,15 @@ class Loop {
         }
         return;
       }
+      case Task::Kind::attached:  // the node's kernel fills it
+        begin(s, now_, 0);
+        return;
+      case Task::Kind::activate:
+      case Task::Kind::label:
+      case Task::Kind::jump:
+      case Task::Kind::branch:
+      case Task::Kind::stream_switch:
+        MST_CHECK(false, "control flow tasks are refused before a run");
     }
   }
 

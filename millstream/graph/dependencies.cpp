@@ -4,6 +4,35 @@
 #include <algorithm>
 
 namespace millstream {
+namespace {
+
+// By parent node: the nodes that close its scopes.
+std::vector<std::vector<NodeId>> end_nodes(const Graph& graph) {
+  std::vector<std::vector<NodeId>> ends(graph.node_count());
+  const std::size_t scopes = graph.scope_count();
+  std::vector<std::optional<NodeId>> marked(scopes), net_output(scopes);
+  for (const NodeId n : graph.nodes()) {
+    const ScopeId s = graph.scope_of(n);
+    const auto& roles = graph.annotations().roles.get(n);
+    if (roles && roles->end_node && !marked[s.index]) marked[s.index] = n;
+    if (graph.type(n) == "NetOutput") net_output[s.index] = n;
+  }
+  for (std::size_t s = 1; s < scopes; ++s) {
+    const auto& end = marked[s] ? marked[s] : net_output[s];
+    if (end) ends[graph.scope(ScopeId(s)).parent_node->index].push_back(*end);
+  }
+  return ends;
+}
+
+// Whether a scope runs inside a node, which then has not ended.
+bool owns(const Graph& graph, NodeId n, ScopeId scope) {
+  for (; scope.index != 0; scope = graph.scope(scope).parent) {
+    if (graph.scope(scope).parent_node == n) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Dependencies::Dependencies(const Graph& graph) {
   const std::size_t n = graph.node_count();
@@ -16,6 +45,9 @@ Dependencies::Dependencies(const Graph& graph) {
     std::vector<std::uint32_t> next(control_begin.begin(), control_begin.end() - 1);
     for (const ControlEdge& e : graph.control_edges()) control[next[e.to.index]++] = e.from;
   }
+
+  const bool scoped = graph.scope_count() > 1;
+  const std::vector<std::vector<NodeId>> ends = scoped ? end_nodes(graph) : std::vector<std::vector<NodeId>>();
 
   pred_begin_.reserve(n + 1);
   pred_begin_.push_back(0);
@@ -32,6 +64,17 @@ Dependencies::Dependencies(const Graph& graph) {
     }
     for (std::uint32_t i = control_begin[node.index]; i < control_begin[node.index + 1]; ++i) {
       pred_.push_back(control[i]);
+    }
+    if (scoped) {
+      const ScopeId here = graph.scope_of(node);
+      bool entered = here.index == 0;
+      const std::size_t direct = pred_.size();
+      for (std::size_t i = first; i < direct; ++i) {
+        entered = entered || graph.scope_of(pred_[i]) == here;
+        if (ends[pred_[i].index].empty() || owns(graph, pred_[i], here)) continue;
+        pred_.insert(pred_.end(), ends[pred_[i].index].begin(), ends[pred_[i].index].end());
+      }
+      if (!entered) pred_.push_back(*graph.scope(here).parent_node);
     }
     std::sort(pred_.begin() + static_cast<std::ptrdiff_t>(first), pred_.end());
     pred_.erase(std::unique(pred_.begin() + static_cast<std::ptrdiff_t>(first), pred_.end()), pred_.end());

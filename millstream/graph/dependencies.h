@@ -11,7 +11,10 @@
 namespace millstream {
 
 /// Direct predecessors and successors of each node over data edges (inputs and captures) and control
-/// edges, each neighbour once, ascending by id. Loop-back edges are left out. O(nodes + edges).
+/// edges, each neighbour once, ascending by id. Loop-back edges are left out. In a graph with scopes, a node
+/// without predecessors in its own scope comes after the scope's parent node, and what comes after a
+/// parent node comes after the end nodes of its scopes as well (NetOutput where none is marked).
+/// O(nodes + edges).
 class Dependencies {
  public:
   explicit Dependencies(const Graph& graph);

@@ -43,6 +43,8 @@ Graph& Graph::operator=(const Graph& other) {
   order_ = other.order_;
   order_fixed_ = other.order_fixed_;
   annotations_ = other.annotations_;
+  scopes_ = other.scopes_;
+  node_scope_ = other.node_scope_;
   desc_index_ = other.desc_index_;
   return *this;
 }
@@ -118,6 +120,34 @@ ValueId Graph::add_value(std::string_view name, ValueKind kind, std::uint32_t or
   value_kind_.push_back(kind);
   value_origin_.push_back(origin);
   return value_desc_.push_back(intern_desc(std::move(desc)));
+}
+
+const Scope& Graph::scope(ScopeId s) const {
+  static const Scope root;
+  return scopes_.empty() ? root : scopes_[s];
+}
+
+std::vector<ScopeId> Graph::scopes_under(NodeId n) const {
+  std::vector<ScopeId> out;
+  for (const ScopeId s : ids<ScopeId>(scopes_.size())) {
+    if (scopes_[s].parent_node == n) out.push_back(s);
+  }
+  return out;
+}
+
+ScopeId Graph::add_scope(Scope scope) {
+  if (scopes_.empty()) scopes_.push_back(Scope{});
+  return scopes_.push_back(std::move(scope));
+}
+
+void Graph::set_scope(NodeId n, ScopeId s) {
+  if (n.index >= node_scope_.size()) node_scope_.resize(n.index + 1, ScopeId(0));
+  node_scope_[n] = s;
+}
+
+void Graph::set_dynamic(bool dynamic) {
+  if (scopes_.empty() && dynamic) scopes_.push_back(Scope{});
+  if (!scopes_.empty()) scopes_[ScopeId(0)].dynamic = dynamic;
 }
 
 ValueId Graph::add_input(std::string_view name, TensorDesc desc) {

@@ -25,6 +25,7 @@ using NodeId = Id<struct NodeTag>;    ///< dense, in list order
 using ValueId = Id<struct ValueTag>;  ///< a tensor: graph input, constant, outer value or node output
 using BodyId = Id<struct BodyTag>;    ///< a nested graph
 using DescId = Id<struct DescTag>;
+using ScopeId = Id<struct ScopeTag>;  ///< a graph of the tree whose nodes stand in one list: 0 is the root
 
 enum class ValueKind : std::uint8_t {
   input,     ///< bound by the caller for each run
@@ -85,7 +86,35 @@ struct ControlEdge {
   friend bool operator==(const ControlEdge&, const ControlEdge&) = default;
 };
 
-/// Rare annotations, by node. Text format: `@label("s1")`, `@cost(3)`, ...
+/// A graph whose nodes stand in the same list as those of the graph that owns it, so that streams can be
+/// shared over the tree. Parents stand before children. A plain graph has the root scope only.
+struct Scope {
+  std::string name;
+  std::optional<NodeId> parent_node;  ///< the node that runs it; the root has none
+  ScopeId parent;                     ///< scope of the parent node; the root's is itself
+  bool dynamic = false;               ///< shapes known only at run time: rules of their own decide its streams
+  friend bool operator==(const Scope&, const Scope&) = default;
+};
+
+/// Streams beside its own that a node's kernel uses. Nodes with one non-empty key share them.
+struct AttachedRequest {
+  std::int64_t count = 1;
+  std::string reuse_key;
+  friend bool operator==(const AttachedRequest&, const AttachedRequest&) = default;
+};
+
+/// What a node of lowered control flow is for.
+struct Roles {
+  bool rts_label = false;     ///< label or activation of control flow: stays on the parent's stream
+  bool first_active = false;  ///< the StreamActive that opens a scope
+  bool end_node = false;      ///< closes a scope: consumers of the parent node wait for it
+  bool loop_active = false;   ///< the StreamActive that starts the next iteration
+  bool true_branch = false;   ///< side of a StreamSwitch
+  friend bool operator==(const Roles&, const Roles&) = default;
+};
+
+/// Rare annotations, by node. Text format: `@label("s1")`, `@cost(3)`, ... docs/ge-map.md has the names they
+/// carry in dumps.
 struct Annotations {
   SideTable<NodeId, StringId> label;           ///< stream label
   SideTable<NodeId, StringId> user_label;      ///< user stream label
@@ -93,6 +122,18 @@ struct Annotations {
   SideTable<NodeId, StringId> parallel_group;
   SideTable<NodeId, StringId> engine;          ///< engine fixed by the input
   SideTable<NodeId, double> cost;              ///< microseconds (virtual time units) on one worker
+  SideTable<NodeId, bool> inner_parallel;      ///< of a user label; false: one stream whatever the engines
+  SideTable<NodeId, std::int64_t> new_stream;  ///< nodes with one number share a new stream, before all rules
+  SideTable<NodeId, std::int64_t> preset_stream;  ///< stream that the input (a dump) already gives the node
+  SideTable<NodeId, std::vector<AttachedRequest>> attached;
+  SideTable<NodeId, std::vector<StringId>> activates;  ///< stream labels that a StreamActive or StreamSwitch starts
+  SideTable<NodeId, std::vector<std::int64_t>> activates_streams;  ///< the same as stream ids (dumps)
+  SideTable<NodeId, Roles> roles;
+  SideTable<NodeId, StringId> continuous;      ///< nodes of one label stay on one physical stream
+  SideTable<NodeId, StringId> batch;           ///< branch of a multi-dims model
+  SideTable<NodeId, std::vector<StringId>> multiplex;  ///< "SendTo;peer;id" or "RecvFrom;peer;id", as written
+  SideTable<NodeId, std::int64_t> thread_scope;  ///< handled by another scheduler: no stream
+  SideTable<NodeId, std::int64_t> used_streams;  ///< slave streams that a communication operator needs
   friend bool operator==(const Annotations&, const Annotations&) = default;
 };
 
@@ -165,6 +206,18 @@ class Graph {
   const Annotations& annotations() const { return annotations_; }
   Annotations& annotations() { return annotations_; }
 
+  // -- scopes: the graphs of a flattened tree
+  std::size_t scope_count() const { return scopes_.empty() ? 1 : scopes_.size(); }
+  IdRange<ScopeId> scopes() const { return ids<ScopeId>(scope_count()); }
+  const Scope& scope(ScopeId s) const;
+  ScopeId scope_of(NodeId n) const { return n.index < node_scope_.size() ? node_scope_[n] : ScopeId(0); }
+  /// Scopes whose parent node is n, ascending. Linear in the scopes.
+  std::vector<ScopeId> scopes_under(NodeId n) const;
+  ScopeId add_scope(Scope scope);
+  void set_scope(NodeId n, ScopeId s);
+  bool dynamic() const { return !scopes_.empty() && scopes_[ScopeId(0)].dynamic; }
+  void set_dynamic(bool dynamic);
+
   // -- look-up by name: linear; build an index for many.
   std::optional<NodeId> find_node(std::string_view name) const;
   std::optional<ValueId> find_value(std::string_view name) const;
@@ -234,6 +287,8 @@ class Graph {
   std::vector<NodeId> order_;
   bool order_fixed_ = false;
   Annotations annotations_;
+  IdVec<ScopeId, Scope> scopes_;        // empty: the root alone, static
+  IdVec<NodeId, ScopeId> node_scope_;   // may be shorter than the nodes: the rest is in the root
   std::unordered_map<std::string, std::uint32_t> desc_index_;  // by text; looked up only, never iterated
 };
 

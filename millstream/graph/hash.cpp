@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "millstream/graph/graph.h"
+#include "millstream/graph/text.h"
 
 namespace millstream {
 namespace {
@@ -100,6 +101,7 @@ void hash_graph(Hasher& h, const Graph& graph) {
     }
     h.word(notes.priority.get(n) ? static_cast<std::uint64_t>(*notes.priority.get(n)) : ~std::uint64_t{0});
     h.word(notes.cost.get(n) ? std::bit_cast<std::uint64_t>(*notes.cost.get(n)) : ~std::uint64_t{0});
+    if (const std::string rare = rare_notes(graph, n); !rare.empty()) h.text(rare);
   }
   for (const auto edges : {graph.control_edges(), graph.loop_back_edges()}) {
     h.word(edges.size());
@@ -111,6 +113,16 @@ void hash_graph(Hasher& h, const Graph& graph) {
   for (const NodeId n : graph.order()) h.word(n.index);
   for (const ValueId v : graph.inputs()) h.word(v.index);
   for (const ValueId v : graph.outputs()) h.word(v.index);
+  if (graph.scope_count() > 1 || graph.dynamic()) {
+    for (const ScopeId s : graph.scopes()) {
+      const Scope& scope = graph.scope(s);
+      h.text(scope.name);
+      h.word(scope.parent_node ? scope.parent_node->index : ~std::uint64_t{0});
+      h.word(scope.parent.index);
+      h.word(scope.dynamic ? 1 : 0);
+    }
+    for (const NodeId n : graph.nodes()) h.word(graph.scope_of(n).index);
+  }
 }
 
 }  // namespace

@@ -53,6 +53,18 @@ class GraphParser {
     std::string name;
     Token token;
   };
+  struct ScopeLine {
+    Token token;
+    std::string name;
+    Token parent_token;
+    std::string parent;
+    bool dynamic = false;
+  };
+  struct PendingScope {
+    NodeId node;
+    std::string name;
+    Token token;
+  };
   struct PendingEdge {
     Token from_token;
     std::string from;
@@ -73,6 +85,8 @@ class GraphParser {
     nodes_.clear();
     edges_.clear();
     loop_edges_.clear();
+    scopes_.clear();
+    in_scope_.clear();
     order_.clear();
     order_fixed_ = false;
     has_order_ = false;
@@ -88,8 +102,13 @@ class GraphParser {
         } else if (word == "name") {
           MST_TRY(std::string name, lex_.expect_name("a name"));
           s.graph.set_name(std::move(name));
+        } else if (word == "shapes") {
+          const Token value = lex_.peek();
+          MST_TRY(const std::string shapes, lex_.expect_name("static or dynamic"));
+          if (shapes != "static" && shapes != "dynamic") return lex_.error(value, "shapes are static or dynamic");
+          s.graph.set_dynamic(shapes == "dynamic");
         } else {
-          return lex_.error(token, fmt::format("unknown option \"{}\"; options are opset and name", word));
+          return lex_.error(token, fmt::format("unknown option \"{}\"; options are opset, name and shapes", word));
         }
       } else {
         s.graph.set_name(std::move(word));
@@ -116,6 +135,7 @@ class GraphParser {
       MST_TRY(const NodeId b, node_named(s.graph, to.second, to.first));
       s.graph.add_loop_back_edge(a, b);
     }
+    MST_TRY_VOID(resolve_scopes(s.graph));
     if (has_order_) {
       std::vector<NodeId> order;
       for (const auto& [token, name] : order_) {
@@ -137,6 +157,34 @@ class GraphParser {
     // Bodies attach later, so captures are not known yet; outputs that only a body reads must be declared.
     if (s.body_refs.empty()) {
       if (auto r = s.graph.finish(); !r.ok()) return located(std::move(r).error(), first);
+    }
+    return {};
+  }
+
+  // A scope's parent node may stand in a scope that is declared behind it only if that leads to no circle:
+  // parents are declared first.
+  Result<void> resolve_scopes(Graph& graph) {
+    std::vector<std::pair<std::string, ScopeId>> known;
+    for (const ScopeLine& line : scopes_) {
+      for (const auto& [name, id] : known) {
+        if (name == line.name) return lex_.error(line.token, fmt::format("two scopes are named \"{}\"", name));
+      }
+      MST_TRY(const NodeId parent, node_named(graph, line.parent, line.parent_token));
+      Scope scope{line.name, parent, ScopeId(0), line.dynamic};
+      for (const PendingScope& p : in_scope_) {
+        if (p.node != parent) continue;
+        const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == p.name; });
+        if (found == known.end()) {
+          return lex_.error(line.parent_token, fmt::format("scope \"{}\" of node \"{}\" must be declared above", p.name, line.parent));
+        }
+        scope.parent = found->second;
+      }
+      known.push_back({line.name, graph.add_scope(std::move(scope))});
+    }
+    for (const PendingScope& p : in_scope_) {
+      const auto found = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first == p.name; });
+      if (found == known.end()) return lex_.error(p.token, fmt::format("there is no scope \"{}\"", p.name));
+      graph.set_scope(p.node, found->second);
     }
     return {};
   }
@@ -176,7 +224,7 @@ class GraphParser {
       const std::string_view word = token.text;
       // A keyword followed by "=", "," is a value of that name.
       if (word == "input" || word == "outer" || word == "const" || word == "output" || word == "loopback" ||
-          word == "order") {
+          word == "order" || word == "scope") {
         Lexer ahead = lex_;
         MST_TRY_VOID(ahead.next());
         if (!ahead.at("=") && !ahead.at(",") && !ahead.at("(")) {
@@ -185,6 +233,7 @@ class GraphParser {
           if (word == "const") return constant(s.graph);
           if (word == "output") return output(s.graph);
           if (word == "loopback") return loopback();
+          if (word == "scope") return scope();
           return order(token);
         }
       }
@@ -233,6 +282,22 @@ class GraphParser {
     const Token to = lex_.peek();
     MST_TRY(std::string to_name, lex_.expect_name("a node"));
     loop_edges_.push_back({{from, std::move(from_name)}, {to, std::move(to_name)}});
+    return {};
+  }
+
+  // scope NAME of NODE [dynamic]
+  Result<void> scope() {
+    ScopeLine line;
+    line.token = lex_.peek();
+    MST_TRY(line.name, lex_.expect_name("the scope's name"));
+    MST_TRY_VOID(lex_.expect("of"));
+    line.parent_token = lex_.peek();
+    MST_TRY(line.parent, lex_.expect_name("the node that runs it"));
+    if (lex_.at("dynamic")) {
+      line.dynamic = true;
+      MST_TRY_VOID(lex_.next());
+    }
+    scopes_.push_back(std::move(line));
     return {};
   }
 
@@ -346,16 +411,64 @@ class GraphParser {
   }
 
   struct Notes {
-    std::optional<std::string> label, user_label, parallel_group, engine;
-    std::optional<std::int64_t> priority;
+    std::optional<std::string> label, user_label, parallel_group, engine, continuous, batch, scope;
+    std::optional<std::int64_t> priority, new_stream, stream, thread_scope, used_streams;
+    std::optional<bool> inner_parallel;
+    std::optional<std::vector<AttachedRequest>> attached;
+    std::optional<std::vector<std::string>> activates, multiplex;
+    std::optional<std::vector<std::int64_t>> activates_streams;
+    std::optional<Roles> roles;
+    Token scope_token;
     std::optional<double> cost;
     std::vector<std::pair<Token, std::string>> after;
   };
+
+  // Calls `item` for each element of a list that ends at ")"; an empty list has none.
+  template <class Item>
+  Result<void> list_of(Item item) {
+    for (bool first = true; !lex_.at(")"); first = false) {
+      if (!first) MST_TRY_VOID(lex_.expect(","));
+      MST_TRY_VOID(item());
+    }
+    return {};
+  }
 
   Result<void> annotation(Notes& notes, std::string& node_name) {
     const Token token = lex_.peek();
     MST_TRY(const std::string key, lex_.expect_name("an annotation"));
     MST_TRY_VOID(lex_.expect("("));
+    const std::pair<std::string_view, std::optional<std::string>*> texts[] = {
+        {"label", &notes.label},         {"user_label", &notes.user_label}, {"parallel_group", &notes.parallel_group},
+        {"engine", &notes.engine},       {"continuous", &notes.continuous}, {"batch", &notes.batch},
+        {"scope", &notes.scope}};
+    const std::pair<std::string_view, std::optional<std::int64_t>*> integers[] = {
+        {"priority", &notes.priority},         {"new_stream", &notes.new_stream},     {"stream", &notes.stream},
+        {"thread_scope", &notes.thread_scope}, {"used_streams", &notes.used_streams}};
+    const std::pair<std::string_view, std::optional<std::vector<std::string>>*> lists[] = {
+        {"activates", &notes.activates}, {"multiplex", &notes.multiplex}};
+    bool known = false;
+    for (const auto& [name, slot] : texts) {
+      if (key != name) continue;
+      known = true;
+      if (key == "scope") notes.scope_token = token;
+      MST_TRY(*slot, lex_.expect_name("a text"));
+    }
+    for (const auto& [name, slot] : integers) {
+      if (key != name) continue;
+      known = true;
+      MST_TRY(*slot, lex_.expect_integer("a whole number"));
+    }
+    for (const auto& [name, slot] : lists) {
+      if (key != name) continue;
+      known = true;
+      slot->emplace();
+      MST_TRY_VOID(list_of([&, to = slot]() -> Result<void> {
+        MST_TRY(std::string text, lex_.expect_name("a text"));
+        (*to)->push_back(std::move(text));
+        return {};
+      }));
+    }
+    if (known) return closed();
     if (key == "after") {
       while (true) {
         const Token name_token = lex_.peek();
@@ -364,25 +477,58 @@ class GraphParser {
         if (!lex_.at(",")) break;
         MST_TRY_VOID(lex_.next());
       }
+    } else if (key == "name") {
+      MST_TRY(node_name, lex_.expect_name("a text"));
     } else if (key == "cost") {
       MST_TRY(const double cost, lex_.expect_number("the cost"));
       if (!(cost >= 0) || cost > 1e15) return lex_.error(token, "a cost is a number of microseconds from 0 to 1e15");
       notes.cost = cost;
-    } else if (key == "priority") {
-      MST_TRY(const std::int64_t priority, lex_.expect_integer("the priority"));
-      notes.priority = priority;
-    } else if (key == "label" || key == "user_label" || key == "parallel_group" || key == "engine" || key == "name") {
-      MST_TRY(std::string text, lex_.expect_name("a text"));
-      if (key == "label") notes.label = std::move(text);
-      else if (key == "user_label") notes.user_label = std::move(text);
-      else if (key == "parallel_group") notes.parallel_group = std::move(text);
-      else if (key == "engine") notes.engine = std::move(text);
-      else node_name = std::move(text);
+    } else if (key == "inner_parallel") {
+      MST_TRY(const std::string value, lex_.expect_name("true or false"));
+      if (value != "true" && value != "false") return lex_.error(token, "inner_parallel is true or false");
+      notes.inner_parallel = value == "true";
+    } else if (key == "attached") {
+      AttachedRequest request;
+      MST_TRY(request.count, lex_.expect_integer("the number of streams"));
+      if (lex_.at(",")) {
+        MST_TRY_VOID(lex_.next());
+        MST_TRY(request.reuse_key, lex_.expect_name("the reuse key"));
+      }
+      if (!notes.attached) notes.attached.emplace();
+      notes.attached->push_back(std::move(request));
+    } else if (key == "activates_streams") {
+      notes.activates_streams.emplace();
+      MST_TRY_VOID(list_of([&]() -> Result<void> {
+        MST_TRY(const std::int64_t id, lex_.expect_integer("a stream"));
+        notes.activates_streams->push_back(id);
+        return {};
+      }));
+    } else if (key == "role") {
+      notes.roles.emplace();
+      MST_TRY_VOID(list_of([&]() -> Result<void> { return role(*notes.roles); }));
     } else {
-      return lex_.error(token, fmt::format("unknown annotation @{}; there are name, label, user_label, priority, "
-                                           "parallel_group, engine, cost and after", key));
+      return lex_.error(token, fmt::format("unknown annotation @{}", key))
+          .help("there are name, after, cost, label, user_label, priority, inner_parallel, parallel_group, engine, "
+                "new_stream, stream, attached, activates, activates_streams, role, continuous, batch, multiplex, "
+                "thread_scope, used_streams and scope");
     }
+    return closed();
+  }
+
+  Result<void> closed() {
     MST_TRY_VOID(lex_.expect(")"));
+    return {};
+  }
+
+  Result<void> role(Roles& roles) {
+    const Token token = lex_.peek();
+    MST_TRY(const std::string name, lex_.expect_name("a role"));
+    if (name == "rts_label") roles.rts_label = true;
+    else if (name == "first_active") roles.first_active = true;
+    else if (name == "end_node") roles.end_node = true;
+    else if (name == "loop_active") roles.loop_active = true;
+    else if (name == "true_branch") roles.true_branch = true;
+    else return lex_.error(token, "roles are rts_label, first_active, end_node, loop_active and true_branch");
     return {};
   }
 
@@ -394,6 +540,24 @@ class GraphParser {
     if (notes.engine) table.engine.set(n, graph.intern(*notes.engine));
     if (notes.priority) table.priority.set(n, *notes.priority);
     if (notes.cost) table.cost.set(n, *notes.cost);
+    if (notes.inner_parallel) table.inner_parallel.set(n, *notes.inner_parallel);
+    if (notes.new_stream) table.new_stream.set(n, *notes.new_stream);
+    if (notes.stream) table.preset_stream.set(n, *notes.stream);
+    if (notes.attached) table.attached.set(n, std::move(*notes.attached));
+    const auto interned = [&](const std::vector<std::string>& list) {
+      std::vector<StringId> out;
+      for (const std::string& text : list) out.push_back(graph.intern(text));
+      return out;
+    };
+    if (notes.activates) table.activates.set(n, interned(*notes.activates));
+    if (notes.multiplex) table.multiplex.set(n, interned(*notes.multiplex));
+    if (notes.activates_streams) table.activates_streams.set(n, std::move(*notes.activates_streams));
+    if (notes.roles) table.roles.set(n, *notes.roles);
+    if (notes.continuous) table.continuous.set(n, graph.intern(*notes.continuous));
+    if (notes.batch) table.batch.set(n, graph.intern(*notes.batch));
+    if (notes.thread_scope) table.thread_scope.set(n, *notes.thread_scope);
+    if (notes.used_streams) table.used_streams.set(n, *notes.used_streams);
+    if (notes.scope) in_scope_.push_back({n, std::move(*notes.scope), notes.scope_token});
     for (auto& [token, name] : notes.after) edges_.push_back({token, std::move(name), n});
   }
 
@@ -707,6 +871,8 @@ class GraphParser {
   std::vector<std::optional<ValueId>> values_;
   std::vector<std::optional<NodeId>> nodes_;
   std::vector<PendingEdge> edges_;
+  std::vector<ScopeLine> scopes_;
+  std::vector<PendingScope> in_scope_;
   std::vector<std::pair<std::pair<Token, std::string>, std::pair<Token, std::string>>> loop_edges_;
   std::vector<std::pair<Token, std::string>> order_;
   Token order_token_;

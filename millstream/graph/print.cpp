@@ -156,6 +156,7 @@ class GraphPrinter {
   void section(std::string_view keyword, const std::string& name, const Graph& graph) {
     out_ += fmt::format("{} {} opset={}", keyword, quote_name(name), graph.opset());
     if (keyword == "body" && graph.name() != name) out_ += fmt::format(" name={}", quote(graph.name()));
+    if (graph.dynamic()) out_ += " shapes=dynamic";
     out_ += '\n';
     std::vector<std::vector<NodeId>> after(graph.control_edges().empty() ? 0 : graph.node_count());
     for (const ControlEdge& e : graph.control_edges()) after[e.to.index].push_back(e.from);
@@ -184,6 +185,11 @@ class GraphPrinter {
     for (; next_node < graph.node_count(); ++next_node) node_line(NodeId(next_node));
     for (const ControlEdge& e : graph.loop_back_edges()) {
       out_ += fmt::format("  loopback {} -> {}\n", quote_name(graph.name(e.from)), quote_name(graph.name(e.to)));
+    }
+    for (std::size_t i = 1; i < graph.scope_count(); ++i) {
+      const Scope& scope = graph.scope(ScopeId(i));
+      out_ += fmt::format("  scope {} of {}{}\n", quote_name(scope.name), quote_name(graph.name(*scope.parent_node)),
+                          scope.dynamic ? " dynamic" : "");
     }
     bool listed = true;
     for (std::size_t i = 0; i < graph.order().size(); ++i) listed = listed && graph.order()[i].index == i;
@@ -231,6 +237,7 @@ class GraphPrinter {
     text_note("parallel_group", notes.parallel_group);
     text_note("engine", notes.engine);
     if (const auto& c = notes.cost.get(n)) out_ += fmt::format(" @cost({})", *c);
+    out_ += rare_notes(graph, n);
     for (std::size_t i = 0; i < after.size(); ++i) {
       out_ += (i == 0 ? " @after(" : ", ") + quote_name(graph.name(after[i]));
     }
@@ -265,6 +272,55 @@ class GraphPrinter {
 };
 
 }  // namespace
+
+std::string rare_notes(const Graph& graph, NodeId n) {
+  const Annotations& a = graph.annotations();
+  std::string out;
+  const auto texts = [&](std::string_view key, const SideTable<NodeId, std::vector<StringId>>& table) {
+    const auto& list = table.get(n);
+    if (!list) return;
+    std::string items;
+    for (const StringId id : *list) items += (items.empty() ? "" : ", ") + quote(graph.text(id));
+    out += fmt::format(" @{}({})", key, items);
+  };
+  const auto number = [&](std::string_view key, const SideTable<NodeId, std::int64_t>& table) {
+    if (const auto& x = table.get(n)) out += fmt::format(" @{}({})", key, *x);
+  };
+  const auto text = [&](std::string_view key, const SideTable<NodeId, StringId>& table) {
+    if (const auto& id = table.get(n)) out += fmt::format(" @{}({})", key, quote(graph.text(*id)));
+  };
+  if (graph.scope_of(n).index != 0) out += fmt::format(" @scope({})", quote(graph.scope(graph.scope_of(n)).name));
+  if (const auto& inner = a.inner_parallel.get(n)) out += fmt::format(" @inner_parallel({})", *inner);
+  number("new_stream", a.new_stream);
+  number("stream", a.preset_stream);
+  if (const auto& list = a.attached.get(n)) {
+    for (const AttachedRequest& r : *list) out += fmt::format(" @attached({}, {})", r.count, quote(r.reuse_key));
+  }
+  texts("activates", a.activates);
+  if (const auto& list = a.activates_streams.get(n)) {
+    std::string items;
+    for (const std::int64_t id : *list) items += fmt::format("{}{}", items.empty() ? "" : ", ", id);
+    out += fmt::format(" @activates_streams({})", items);
+  }
+  if (const auto& r = a.roles.get(n)) {
+    std::string items;
+    const auto role = [&](bool on, std::string_view name) {
+      if (on) items += fmt::format("{}{}", items.empty() ? "" : ", ", name);
+    };
+    role(r->rts_label, "rts_label");
+    role(r->first_active, "first_active");
+    role(r->end_node, "end_node");
+    role(r->loop_active, "loop_active");
+    role(r->true_branch, "true_branch");
+    out += fmt::format(" @role({})", items);
+  }
+  text("continuous", a.continuous);
+  text("batch", a.batch);
+  texts("multiplex", a.multiplex);
+  number("thread_scope", a.thread_scope);
+  number("used_streams", a.used_streams);
+  return out;
+}
 
 std::string print(const Graph& graph) { return GraphPrinter().print(graph); }
 

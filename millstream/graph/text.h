@@ -31,6 +31,9 @@ Result<Graph> parse_graph(std::string_view text, const std::string& file, std::u
 /// Prints a graph so that parse_graph gives it back, except the text ids and unknown NaN payloads.
 std::string print(const Graph& graph);
 
+/// The rare annotations of a node as text, " @key(...)" each; empty when it has none.
+std::string rare_notes(const Graph& graph, NodeId n);
+
 /// A name as it stands in text: plain when it is a word ([A-Za-z_/][A-Za-z0-9_./$]*), else in double
 /// quotes with \" \\ \n \t \xHH escapes.
 std::string quote_name(std::string_view name);

@@ -40,6 +40,25 @@ void verify_into(const Graph& graph, std::vector<Error>& errors) {
     }
   }
 
+  for (std::size_t i = 1; i < graph.scope_count(); ++i) {
+    const Scope& scope = graph.scope(ScopeId(i));
+    if (!scope.parent_node || scope.parent_node->index >= graph.node_count()) {
+      bad(fmt::format("scope \"{}\" has no parent node", scope.name));
+      return;
+    }
+    if (scope.parent.index >= i || graph.scope_of(*scope.parent_node) != scope.parent) {
+      bad(fmt::format("scope \"{}\" does not stand behind the scope of its parent node \"{}\"", scope.name,
+                      graph.name(*scope.parent_node)));
+      return;
+    }
+  }
+  for (const NodeId n : graph.nodes()) {
+    if (graph.scope_of(n).index >= graph.scope_count()) {
+      bad(fmt::format("node \"{}\" is in a scope that does not exist", graph.name(n)));
+      return;
+    }
+  }
+
   if (graph.order().size() != graph.node_count()) {
     bad(fmt::format("the order lists {} of {} nodes", graph.order().size(), graph.node_count()));
     return;

@@ -90,6 +90,14 @@ class TaskWalk {
           }
           join(s, task.index);
           break;
+        case Task::Kind::attached:
+          break;
+        case Task::Kind::activate:
+        case Task::Kind::label:
+        case Task::Kind::jump:
+        case Task::Kind::branch:
+        case Task::Kind::stream_switch:
+          MST_CHECK(false, "memory is not planned for schedules with control flow tasks");
       }
       clock_[s * width_ + s] = at_[s] + 1;
     }

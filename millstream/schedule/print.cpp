@@ -6,6 +6,21 @@
 
 namespace millstream {
 
+namespace {
+
+// NODE>s2 activates, NODE?>s2|s3 switches, NODE:L0 is a label, NODE>L0 jumps, NODE>L0|L1 branches.
+std::string control_text(const Graph& graph, const ControlTask& control, Task::Kind kind) {
+  const bool streams = kind == Task::Kind::activate || kind == Task::Kind::stream_switch;
+  std::string targets;
+  for (const std::uint32_t t : control.targets) {
+    targets += fmt::format("{}{}{}", targets.empty() ? "" : "|", streams ? "s" : "L", t);
+  }
+  const std::string_view sign = kind == Task::Kind::label ? ":" : kind == Task::Kind::stream_switch ? "?>" : ">";
+  return fmt::format("{}{}{}", quote_name(graph.name(control.node)), sign, targets);
+}
+
+}  // namespace
+
 std::string print(const Graph& graph, const Schedule& schedule) {
   std::string out;
   for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
@@ -21,6 +36,14 @@ std::string print(const Graph& graph, const Schedule& schedule) {
         case Task::Kind::launch: out += quote_name(graph.name(t.node())); break;
         case Task::Kind::record: out += fmt::format("!e{}", t.index); break;
         case Task::Kind::wait: out += fmt::format("?e{}", t.index); break;
+        case Task::Kind::attached: out += fmt::format("+{}", quote_name(graph.name(t.node()))); break;
+        case Task::Kind::activate:
+        case Task::Kind::label:
+        case Task::Kind::jump:
+        case Task::Kind::branch:
+        case Task::Kind::stream_switch:
+          out += control_text(graph, schedule.controls[t.index], t.kind);
+          break;
       }
     }
     out += '\n';

@@ -19,32 +19,75 @@ namespace millstream {
 using PhysicalStreamId = Id<struct PhysicalStreamTag>;
 using EventId = Id<struct EventTag>;  ///< dense from 0; may be reused by pairs whose lifetimes do not overlap
 
-/// One entry of a stream. Record and Wait name an event; a wait consumes the record (wait and reset).
-/// Eight bytes; later kinds (activate, switch, label) join here.
+/// One entry of a stream. Eight bytes. Record and wait name an event; a wait consumes the record (wait and
+/// reset). Control flow moves only inside its own stream, except that `activate` and `stream_switch` start
+/// others: a stream runs from its first task each time it is started, and a start of a stream that still
+/// runs is lost.
 struct Task {
-  enum class Kind : std::uint8_t { launch, record, wait };
+  enum class Kind : std::uint8_t {
+    launch,         ///< a node's kernel
+    record,
+    wait,
+    attached,       ///< a node's part on one of its attached streams; its kernel fills it
+    activate,       ///< starts one stream
+    label,          ///< a place that jumps and branches name; does nothing itself
+    jump,           ///< goes to a label of this stream
+    branch,         ///< goes to one of several labels of this stream, by the node's index input
+    stream_switch,  ///< one target: starts it and ends this stream if the comparison holds, else falls
+                    ///< through; several (StreamSwitchN): starts the one its input names
+  };
   Kind kind = Kind::launch;
-  std::uint32_t index = 0;  ///< node or event
+  std::uint32_t index = 0;  ///< node, event, or an entry of Schedule::controls
 
   static Task launch(NodeId n) { return {Kind::launch, n.index}; }
+  static Task attached(NodeId n) { return {Kind::attached, n.index}; }
   static Task record(EventId e) { return {Kind::record, e.index}; }
   static Task wait(EventId e) { return {Kind::wait, e.index}; }
-  NodeId node() const { return NodeId(index); }
-  EventId event() const { return EventId(index); }
+  NodeId node() const { return NodeId(index); }        ///< of launch and attached
+  EventId event() const { return EventId(index); }     ///< of record and wait
+  bool is_control() const { return kind >= Kind::activate; }
   friend bool operator==(const Task&, const Task&) = default;
+};
+
+/// What a task of control flow names: streams for activate and stream_switch, labels for the others.
+struct ControlTask {
+  NodeId node;  ///< the graph's node that it stands for
+  std::vector<std::uint32_t> targets;
+  friend bool operator==(const ControlTask&, const ControlTask&) = default;
 };
 
 struct PhysicalStream {
   StreamId logical;
   std::vector<Task> tasks;
+  /// Holds only activations that stand for one target of a switch whose label spans several streams.
+  bool relay = false;
+  bool huge = false;  ///< needs the device's huge kind
   friend bool operator==(const PhysicalStream&, const PhysicalStream&) = default;
+};
+
+/// Where a logical stream goes on on another physical stream.
+struct SplitPoint {
+  NodeId node;  ///< the first node of the piece
+  PhysicalStreamId opened;
+  std::string reason;  ///< one sentence with the figures
+  friend bool operator==(const SplitPoint&, const SplitPoint&) = default;
 };
 
 struct Schedule {
   IdVec<PhysicalStreamId, PhysicalStream> streams;
   std::uint32_t logical_streams = 0;
-  std::uint32_t event_count = 0;
-  friend bool operator==(const Schedule&, const Schedule&) = default;
+  std::uint32_t event_count = 0;  ///< events, or notifies
+  EventKind event_kind = EventKind::event;
+  std::vector<ControlTask> controls;
+  std::uint32_t label_count = 0;
+  std::vector<SplitPoint> splits;  ///< by opened stream
+  std::vector<Error> warnings;
+  bool has_control() const { return !controls.empty(); }
+  /// What the streams run; how it came about (splits, warnings) does not count.
+  friend bool operator==(const Schedule& a, const Schedule& b) {
+    return a.streams == b.streams && a.logical_streams == b.logical_streams && a.event_count == b.event_count &&
+           a.event_kind == b.event_kind && a.controls == b.controls && a.label_count == b.label_count;
+  }
 };
 
 /// A task by position.
@@ -56,8 +99,14 @@ struct TaskRef {
 
 enum class EventIds : std::uint8_t { minimal, sequential };
 
+enum class SplitUnits : std::uint8_t { task, node };
+
 struct LowerOptions {
   EventIds event_ids = EventIds::minimal;
+  SplitUnits split_units = SplitUnits::task;  ///< node: count nodes as Graph Engine of 2023 does
+  std::uint32_t split_reserved = 2;           ///< tasks kept free for the pair that a split adds
+  std::uint32_t multiplex_threshold = 0;      ///< explicit multiplexing acts only above this many events
+  bool single_stream = false;                 ///< no splitting; a stream that is too long becomes huge
 };
 
 /// Waits stand directly before their node, records directly after. Event ids are coloured so that an id

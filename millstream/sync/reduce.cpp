@@ -27,6 +27,11 @@ std::string_view to_string(PairReason reason) {
     case PairReason::reuse: return "reuse";
     case PairReason::split: return "split";
     case PairReason::user: return "user";
+    case PairReason::exit: return "exit";
+    case PairReason::entry: return "entry";
+    case PairReason::loop: return "loop";
+    case PairReason::fork: return "fork";
+    case PairReason::join: return "join";
   }
   return "?";
 }

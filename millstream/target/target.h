@@ -34,6 +34,14 @@ struct Limits {
   std::uint32_t tasks_per_stream = 1024;
   std::uint32_t events = 65535;
   std::uint32_t notifies = 1024;
+  std::uint32_t huge_streams = 0;             ///< 0: the device has no huge streams
+  std::uint32_t tasks_per_huge_stream = 0;
+};
+
+/// Device tasks of a node, by operator type: a type, or a beginning and "*". The first that matches counts.
+struct TaskCount {
+  std::string op_type;
+  std::uint32_t tasks = 1;
 };
 
 /// Default costs; virtual microseconds.
@@ -53,6 +61,8 @@ struct Target {
   std::string name;
   IdVec<EngineId, Engine> engines;
   Limits limits;
+  std::uint32_t tasks_per_node = 1;     ///< device tasks of a node without a row in task_counts
+  std::vector<TaskCount> task_counts;
   Costs costs;
   std::uint32_t cores = 1;  ///< units that operators share; the CLI sets it from the machine for `cpu`
   bool engines_in_input = false;  ///< strategy default `ge`

@@ -72,6 +72,18 @@ std::string to_chrome_json(const Graph& graph, const Schedule& schedule, const T
         event["cat"] = "wait";
         args["event"] = span.what.index;
         break;
+      case Task::Kind::attached:
+        event["name"] = fmt::format("{} (attached)", graph.name(span.what.node()));
+        event["cat"] = "attached";
+        break;
+      case Task::Kind::activate:
+      case Task::Kind::label:
+      case Task::Kind::jump:
+      case Task::Kind::branch:
+      case Task::Kind::stream_switch:
+        event["name"] = fmt::format("control {}", span.what.index);
+        event["cat"] = "control";
+        break;
     }
     event["args"] = std::move(args);
     add(event);

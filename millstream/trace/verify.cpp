@@ -17,6 +17,14 @@ std::string describe(const Graph& graph, const Task& task) {
       return fmt::format("record of event {}", task.index);
     case Task::Kind::wait:
       return fmt::format("wait for event {}", task.index);
+    case Task::Kind::attached:
+      return fmt::format("attached part of {}", graph.name(task.node()));
+    case Task::Kind::activate:
+    case Task::Kind::label:
+    case Task::Kind::jump:
+    case Task::Kind::branch:
+    case Task::Kind::stream_switch:
+      return fmt::format("control task {}", task.index);
   }
   return "?";
 }
