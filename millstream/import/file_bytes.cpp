@@ -23,6 +23,7 @@ struct Close {
 using File = std::unique_ptr<std::FILE, Close>;
 
 constexpr int kMaxAttempts = 1000;
+constexpr int kMaxLinks = 40;
 
 Error cannot(std::string_view verb, const std::string& path, std::string_view why) {
   return Error{ErrorCode::io, fmt::format("cannot {} \"{}\": {}", verb, path, why)};
@@ -90,9 +91,10 @@ Result<void> write_bytes(const std::string& path, std::string_view bytes) {
   if (exists && ::access(path.c_str(), W_OK) != 0) return cannot("write", path, reason(errno));
   std::error_code code;
   std::filesystem::path place(path);
-  if (std::filesystem::is_symlink(place, code)) {
-    place = std::filesystem::weakly_canonical(place, code);
-    if (code) return cannot("write", path, code.message());
+  for (int links = 0; std::filesystem::is_symlink(place, code); ++links) {  // also one whose file is yet to be made
+    const std::filesystem::path to = std::filesystem::read_symlink(place, code);
+    if (code || links == kMaxLinks) return cannot("write", path, code ? code.message() : reason(ELOOP));
+    place = place.parent_path() / to;  // an absolute `to` replaces it
   }
   std::string temporary;
   int fd = -1;

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+mst_test(cli_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/cli_test.cpp DEPS import)
+target_compile_definitions(cli_test PRIVATE MST_CLI="$<TARGET_FILE:millstream_cli>")
+add_dependencies(cli_test millstream_cli)
+mst_test(file_bytes_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/file_bytes_test.cpp DEPS import)
