@@ -33,10 +33,15 @@ Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on)
       const auto& user = notes.user_label.get(n);
       const auto& label = user ? user : notes.label.get(n);
       if (!label || graph.text(*label).empty()) continue;
-      return Error{ErrorCode::conflict, fmt::format("{} label \"{}\" on {} conflicts with single-stream mode",
+      Error error{ErrorCode::conflict, fmt::format("{} label \"{}\" on {} conflicts with single-stream mode",
                                                     user ? "user stream" : "stream", graph.text(*label),
-                                                    graph.name(n))}
-          .note(fmt::format("{} = {}(...) carries the label", graph.name(n), graph.type(n)))
+                                                    graph.name(n))};
+      if (const auto where = graph.where(n)) {
+        error.at(*where);
+      } else {
+        error.note(fmt::format("{} of type {} carries the label", graph.name(n), graph.type(n)));
+      }
+      return std::move(error)
           .note(in.options.single_stream ? "single-stream mode was set by single_stream=true"
                                          : "single-stream mode was set by strategy single")
           .help("drop the label, or set single_stream=false");

@@ -45,6 +45,8 @@ Graph& Graph::operator=(const Graph& other) {
   annotations_ = other.annotations_;
   scopes_ = other.scopes_;
   node_scope_ = other.node_scope_;
+  source_ = other.source_;
+  places_ = other.places_;
   desc_index_ = other.desc_index_;
   return *this;
 }
@@ -120,6 +122,27 @@ ValueId Graph::add_value(std::string_view name, ValueKind kind, std::uint32_t or
   value_kind_.push_back(kind);
   value_origin_.push_back(origin);
   return value_desc_.push_back(intern_desc(std::move(desc)));
+}
+
+std::optional<Where> Graph::where(NodeId n) const {
+  if (source_ == nullptr || n.index >= places_.size() || places_[n.index].first == 0) return std::nullopt;
+  const auto [line, column] = places_[n.index];
+  Where where{source_->file, line, column, ""};
+  std::size_t begin = 0;
+  for (std::uint32_t l = source_->first_line; l < line && begin != std::string::npos; ++l) {
+    begin = source_->text.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  if (begin < source_->text.size()) {
+    begin = source_->text.find_first_not_of(" \t", begin);
+    where.text = source_->text.substr(begin, std::min<std::size_t>(source_->text.find('\n', begin) - begin, 120));
+  }
+  return where;
+}
+
+void Graph::set_place(NodeId n, std::uint32_t line, std::uint32_t column) {
+  if (places_.size() <= n.index) places_.resize(n.index + 1, {0, 0});
+  places_[n.index] = {line, column};
 }
 
 const Scope& Graph::scope(ScopeId s) const {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "millstream/core/error.h"
 #include "millstream/core/id.h"
 #include "millstream/core/result.h"
 #include "millstream/core/strings.h"
@@ -137,6 +138,13 @@ struct Annotations {
   friend bool operator==(const Annotations&, const Annotations&) = default;
 };
 
+/// The text that a graph was read from, for messages.
+struct SourceText {
+  std::string file;
+  std::string text;  ///< empty when the file is large
+  std::uint32_t first_line = 1;
+};
+
 class Graph {
  public:
   explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
@@ -218,6 +226,11 @@ class Graph {
   bool dynamic() const { return !scopes_.empty() && scopes_[ScopeId(0)].dynamic; }
   void set_dynamic(bool dynamic);
 
+  // -- where a node stands in the text it was read from; no part of what the graph means
+  std::optional<Where> where(NodeId n) const;
+  void set_source(std::shared_ptr<const SourceText> source) { source_ = std::move(source); }
+  void set_place(NodeId n, std::uint32_t line, std::uint32_t column);
+
   // -- look-up by name: linear; build an index for many.
   std::optional<NodeId> find_node(std::string_view name) const;
   std::optional<ValueId> find_value(std::string_view name) const;
@@ -289,6 +302,8 @@ class Graph {
   Annotations annotations_;
   IdVec<ScopeId, Scope> scopes_;        // empty: the root alone, static
   IdVec<NodeId, ScopeId> node_scope_;   // may be shorter than the nodes: the rest is in the root
+  std::shared_ptr<const SourceText> source_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places_;  // line and column by node; may be shorter
   std::unordered_map<std::string, std::uint32_t> desc_index_;  // by text; looked up only, never iterated
 };
 

@@ -15,13 +15,16 @@ namespace millstream {
 namespace {
 
 constexpr std::size_t kMaxBodyDepth = 64;
+constexpr std::size_t kMaxKeptText = 1 << 20;  // longer texts: messages have line and column, not the line itself
 constexpr std::int64_t kMaxFill = std::int64_t{1} << 28;  // a short text must not claim unbounded memory
 
 // Data of a constant or tensor attribute, still as text positions of the desc it belongs to.
 class GraphParser {
  public:
   GraphParser(std::string_view text, const std::string& file, std::uint32_t first_line)
-      : lex_(text, file, first_line) {}
+      : lex_(text, file, first_line),
+        source_(std::make_shared<const SourceText>(
+            SourceText{file, text.size() <= kMaxKeptText ? std::string(text) : std::string(), first_line})) {}
 
   Result<Graph> parse() {
     MST_TRY_VOID(lex_.skip_newlines());
@@ -80,6 +83,7 @@ class GraphParser {
   // --- one section: header line, then statements until "body", "schedule" or the end.
   Result<Section> section(const std::string& default_name) {
     Section s{Graph(default_name), {}, {}, false};
+    s.graph.set_source(source_);
     // Names of the section, by interned id.
     values_.clear();
     nodes_.clear();
@@ -397,6 +401,7 @@ class GraphParser {
     const NodeId n = graph.add_node(spec);
     if (nodes_.size() <= name_id.index) nodes_.resize(name_id.index + 1);
     nodes_[name_id.index] = n;
+    graph.set_place(n, first.line, first.column);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const ValueId v = graph.outputs(n)[i];
       if (!outputs[i].second.empty()) define(graph, outputs[i].second, v);
@@ -870,6 +875,7 @@ class GraphParser {
   // Of the section being read.
   std::vector<std::optional<ValueId>> values_;
   std::vector<std::optional<NodeId>> nodes_;
+  std::shared_ptr<const SourceText> source_;
   std::vector<PendingEdge> edges_;
   std::vector<ScopeLine> scopes_;
   std::vector<PendingScope> in_scope_;
