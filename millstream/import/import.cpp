@@ -61,7 +61,7 @@ Result<Graph> import_text(std::string_view text, const std::string& path, const 
   }
   MST_TRY(Graph graph, parse_graph(sections.graph, path, sections.graph_line));
   MST_TRY_VOID(bind_dims(graph, options));
-  MST_TRY(graph, infer_shapes(std::move(graph), InferOptions{options.max_memory}));
+  MST_TRY(graph, infer_shapes(std::move(graph), InferOptions{options.max_memory, true}));
   if (!options.fold) return graph;
   return fold_constants(std::move(graph));
 }

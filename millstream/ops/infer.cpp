@@ -84,6 +84,11 @@ class Inference {
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const TensorDesc desc = values ? (*values)[i].desc() : refine(found[i], graph.desc(outputs[i]));
         MST_TRY_VOID(check_size(desc, graph.name(n), graph.type(n)));
+        // In bodies descs are found anew until loops settle: what stands there was not declared.
+        if (outer == nullptr && contradicts(desc, graph.desc(outputs[i]))) {
+          return Error{ErrorCode::shape, fmt::format("{} \"{}\": output \"{}\" is {}, the model declares {}", graph.type(n),
+                                                     graph.name(n), graph.name(outputs[i]), to_string(desc), to_string(graph.desc(outputs[i])))};
+        }
         if (values) known.set(outputs[i], std::move((*values)[i]));
         graph.set_desc(outputs[i], desc);
       }
@@ -94,6 +99,18 @@ class Inference {
  private:
   static std::string_view value_word(ValueKind kind) {
     return kind == ValueKind::input ? "input" : kind == ValueKind::constant ? "constant" : "value";
+  }
+
+  bool contradicts(const TensorDesc& found, const TensorDesc& declared) const {
+    if (found.dtype != DType::undefined && declared.dtype != DType::undefined && found.dtype != declared.dtype) return true;
+    if (!options_.shapes_must_agree || !found.shape || !declared.shape) return false;
+    if (found.shape->size() != declared.shape->size()) return true;
+    for (std::size_t i = 0; i < found.shape->size(); ++i) {
+      const Dim& a = (*found.shape)[i];
+      const Dim& b = (*declared.shape)[i];
+      if (a.known() && b.known() && *a.value != *b.value) return true;
+    }
+    return false;
   }
 
   // Unlimited runs too must not meet a size that does not fit 56 bits: later stages add sizes up.

@@ -62,6 +62,9 @@ std::span<const OpSchema> all_ops();
 struct InferOptions {
   /// A value larger than this many bytes is refused by node name (E34) as soon as its desc is known.
   std::optional<std::uint64_t> max_tensor_bytes;
+  /// Whether a shape declared for a node's output must agree with the inferred one. Text is written by hand; ONNX
+  /// files often carry shapes of another batch. Element types must agree always.
+  bool shapes_must_agree = false;
 };
 /// Returns the graph with a desc for every value that the inputs determine, bodies included. Small
 /// integer arithmetic on shapes is evaluated on the way. Errors: shape, memory_limit,

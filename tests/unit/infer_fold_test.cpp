@@ -221,5 +221,20 @@ TEST(Fold, DropoutGoesOnlyWhenItPassesOn) {
   EXPECT_EQ(nodes("  d = Dropout(x, r, t)"), 2u);
 }
 
+TEST(Infer, ADeclaredDescMustNotContradictWhatTheOperatorGives) {
+  const auto failure_of = [](std::string_view desc, bool shapes) {
+    auto parsed = parse_graph("graph\n  input x : f32[1,4]\n  y = Relu(x) : " + std::string(desc) + "\n  output y\n", "t.mst");
+    InferOptions options;
+    options.shapes_must_agree = shapes;
+    const auto g = infer_shapes(std::move(*parsed), options);
+    return g.ok() ? "no error" : to_string(g.error());
+  };
+  EXPECT_EQ(failure_of("i64[1,4]", false), "error: Relu \"y\": output \"y\" is f32[1,4], the model declares i64[1,4] [E39 shape]");
+  EXPECT_EQ(failure_of("f32[2,4]", false), "no error");  // ONNX: exported with another batch
+  EXPECT_NE(failure_of("f32[2,4]", true), "no error");
+  EXPECT_NE(failure_of("f32[4]", true), "no error");
+  for (const char* agrees : {"f32[1,4]", "f32[1,N]", "f32[...]", "?[...]", "f32[?,4]"}) EXPECT_EQ(failure_of(agrees, true), "no error") << agrees;
+}
+
 }  // namespace
 }  // namespace millstream
