@@ -2,6 +2,7 @@
 // Recursive descent over the lexer. Grammar: docs/text-format.md.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -455,17 +456,20 @@ class GraphParser {
     for (const auto& [name, slot] : texts) {
       if (key != name) continue;
       known = true;
+      if (*slot) return twice(token, key);
       if (key == "scope") notes.scope_token = token;
       MST_TRY(*slot, lex_.expect_name("a text"));
     }
     for (const auto& [name, slot] : integers) {
       if (key != name) continue;
       known = true;
+      if (*slot) return twice(token, key);
       MST_TRY(*slot, lex_.expect_integer("a whole number"));
     }
     for (const auto& [name, slot] : lists) {
       if (key != name) continue;
       known = true;
+      if (*slot) return twice(token, key);
       slot->emplace();
       MST_TRY_VOID(list_of([&, to = slot]() -> Result<void> {
         MST_TRY(std::string text, lex_.expect_name("a text"));
@@ -487,10 +491,12 @@ class GraphParser {
     } else if (key == "cost") {
       MST_TRY(const double cost, lex_.expect_number("the cost"));
       if (!(cost >= 0) || cost > 1e15) return lex_.error(token, "a cost is a number of microseconds from 0 to 1e15");
+      if (notes.cost) return twice(token, key);
       notes.cost = cost;
     } else if (key == "inner_parallel") {
       MST_TRY(const std::string value, lex_.expect_name("true or false"));
       if (value != "true" && value != "false") return lex_.error(token, "inner_parallel is true or false");
+      if (notes.inner_parallel) return twice(token, key);
       notes.inner_parallel = value == "true";
     } else if (key == "attached") {
       AttachedRequest request;
@@ -518,6 +524,10 @@ class GraphParser {
                 "thread_scope, used_streams and scope");
     }
     return closed();
+  }
+
+  Error twice(const Token& token, std::string_view key) const {
+    return lex_.error(token, fmt::format("annotation @{} is given twice", key));
   }
 
   Result<void> closed() {
@@ -750,6 +760,9 @@ class GraphParser {
       return lex_.error(type_token, fmt::format("the fills of one text may hold {} numbers in all", kMaxFill));
     }
     filled_ += elements;
+    if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high)) {
+      return lex_.error(type_token, "a fill needs finite numbers low <= high");
+    }
     return filled(d.dims(), static_cast<std::uint64_t>(seed), static_cast<float>(low), static_cast<float>(high));
   }
 

@@ -68,11 +68,17 @@ TEST(GraphText, AnErrorNamesLineColumnAndRemedy) {
             "  --> t.mst:3:12   y = Relu(q)\n"
             "  help: values are declared before they are read: input, const, outer, or a node's output");
   EXPECT_EQ(failure("graph\n  x = Fill() @colour(1)\n"),
-            "error: unknown annotation @colour; there are name, label, user_label, priority, parallel_group, "
-            "engine, cost and after [E30 syntax]\n  --> t.mst:2:15   x = Fill() @colour(1)");
+            "error: unknown annotation @colour [E30 syntax]\n  --> t.mst:2:15   x = Fill() @colour(1)\n"
+            "  help: there are name, after, cost, label, user_label, priority, inner_parallel, parallel_group, engine, "
+            "new_stream, stream, attached, activates, activates_streams, role, continuous, batch, multiplex, "
+            "thread_scope, used_streams and scope");
 }
 
 TEST(GraphText, RefusesWhatIsWrong) {
+  EXPECT_NE(failure("graph\n a = Op() @label(\"x\") @label(\"y\")\n").find("given twice"), std::string::npos);
+  EXPECT_NE(failure("graph\n const c : f32[2] = fill(low=2.0, high=1.0)\n").find("low <= high"), std::string::npos);
+  EXPECT_NE(failure("graph\n a = Op() @scope(s)\n").find("there is no scope"), std::string::npos);
+  EXPECT_NE(failure("graph\n a = Op()\n scope s of b\n").find("b"), std::string::npos);
   EXPECT_NE(failure("graph\n x = Fill()\n x = Fill()\n").find("two values are named \"x\""), std::string::npos);
   EXPECT_NE(failure("graph\n a = Op() @after(b)\n b = Op(a)\n").find("cycle"), std::string::npos);
   EXPECT_NE(failure("graph\n const c : f32[3] = [1, 2]\n").find("needs 3 numbers"), std::string::npos);

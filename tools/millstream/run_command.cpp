@@ -421,7 +421,7 @@ void add_run(CLI::App& app, int& status) {
   sub->add_option("--repeat", options->repeat, "timed runs")->capture_default_str();
   sub->add_option("--compare", options->compare, "single: run the one-stream plan in turn, compare bits and times");
   sub->add_option("--compare-threads", options->compare_threads, "threads an operator of the one-stream run (default: the same)");
-  sub->add_option("--delays", options->delays, "SEED: random delays in the workers (stress)");
+  sub->add_option("--delays", options->delays, "SEED: random delays in the workers (stress)")->check(CLI::NonNegativeNumber);
   sub->add_option("--trace", options->trace, "FILE.json: Chrome trace, one track a stream (open it in Perfetto)");
   add_pipeline_options(*sub, options->pipeline);
   sub->callback([options, &status] {

@@ -62,7 +62,7 @@ void add_gen(CLI::App& app, int& status) {
   sub->add_option("--listing", command->listing, "order of the lines: lanes or breadth")
       ->check(CLI::IsMember({"lanes", "breadth"}))
       ->capture_default_str();
-  sub->add_option("--seed", command->options.seed, "seed of everything random")->capture_default_str();
+  sub->add_option("--seed", command->options.seed, "seed of everything random")->check(CLI::NonNegativeNumber)->capture_default_str();
   sub->add_option("-o,--output", command->output, "file to write (.mst), or - for stdout")->required();
   sub->callback([command, &status] { status = run_gen(*command); });
 }
