@@ -28,6 +28,7 @@ enum class PairReason : std::uint8_t {
   loop,      ///< the last node of a stream before what starts the stream again
   fork,      ///< a node's start before its part on an attached stream; from == to
   join,      ///< the attached part before what follows the node on its own stream; from == to
+  merged,    ///< stands for several pairs and orders more than they did (SyncMode::fewest)
 };
 std::string_view to_string(PairReason reason);
 
@@ -41,11 +42,33 @@ struct SyncPair {
   friend bool operator==(const SyncPair&, const SyncPair&) = default;
 };
 
-/// A dropped pair and the kept pairs that imply it, in order: from <= (same stream) p0.from, p0.to <=
-/// p1.from, ..., pk.to <= to. Re-checkable in O(length) by code that does not share the reducer.
+/// A step of a path: a kept pair (below kStartStep), or a StartFact.
+inline constexpr std::uint32_t kStartStep = 0x80000000u;
+
+/// A dropped pair and the steps that imply it, in order: from <= (same stream) p0.from, p0.to <=
+/// p1.from, ..., pk.to <= to. Re-checkable in O(length) by code that does not share the reducer. A pair's
+/// record stands behind the join of its sender's attached streams, its wait before the receiver's fork. A fork
+/// leads from what precedes the node on its stream to its part on the attached stream, a join from there to what
+/// follows the node.
 struct DroppedPair {
   SyncPair pair;
   std::uint32_t path_begin = 0;  ///< into SyncPlan::path_pool
+  std::uint32_t path_length = 0;
+};
+
+/// `source` (its part on `stream`, if that is an attached stream) precedes `start` whichever way `start` is
+/// reached: the first node of a started stream by one of its activators, a label by falling through or by a
+/// jump that names it. One path for each way; its steps name kept pairs and earlier facts.
+struct StartFact {
+  NodeId start;
+  NodeId source;
+  StreamId stream;  ///< of source
+  std::uint32_t ways_begin = 0;  ///< into SyncPlan::start_ways
+  std::uint32_t ways = 0;
+};
+struct StartWay {
+  NodeId through;  ///< activator, jump, or the node before the label
+  std::uint32_t path_begin = 0;  ///< into SyncPlan::path_pool; from source to `through`, empty on one stream
   std::uint32_t path_length = 0;
 };
 
@@ -69,14 +92,19 @@ struct CompatCounts {
   std::uint32_t inserted = 0;        ///< parallel edges counted one by one
   std::uint32_t after_send = 0;
   std::uint32_t after_receive = 0;
-  std::uint32_t after_activate = 0;  ///< kept
+  std::uint32_t after_activate = 0;
+  std::uint32_t after_switch = 0;    ///< without events that a StreamSwitch sends
+  std::uint32_t loops = 0;           ///< added afterwards: ends of streams that a loop starts again
+  std::uint32_t kept() const { return after_switch + loops; }
   friend bool operator==(const CompatCounts&, const CompatCounts&) = default;
 };
 
 struct SyncPlan {
   std::vector<SyncPair> kept;      ///< by `to` in execution order, then `from` in execution order
   std::vector<DroppedPair> dropped;
-  std::vector<PairId> path_pool;
+  std::vector<PairId> path_pool;    ///< steps
+  std::vector<StartFact> starts;    ///< empty without control flow
+  std::vector<StartWay> start_ways;
   std::uint32_t inserted = 0;  ///< pairs before reduction, parallel edges once
   SyncMode mode = SyncMode::exact;  ///< how the plan was made: what verify holds it to
   EventKind kind = EventKind::event;
@@ -89,9 +117,12 @@ struct SyncPlan {
 };
 
 /// Inserts one pair per cross-stream dependency and keeps exactly those of the transitive reduction of
-/// (dependencies u stream order): unique and minimum in the class "fixed assignment, fixed order on each
-/// stream, every dependency kept, no order added". Vector clocks, one column a logical stream, freed after
-/// their last reader: O(streams x (nodes + pairs)) time.
+/// (dependencies u stream order u activations): unique and minimum in the class "fixed assignment, fixed order
+/// on each stream, every dependency kept, no order added". Vector clocks, one column a logical stream, freed
+/// after their last reader: O(streams x (nodes + pairs)) time. A stream of several activators and a label that
+/// is reached in several ways know what all of them know: the minimum, entry by entry.
+/// Errors: those of plan_activation; E04 (a node without a stream reads one that has one), E17 (a wait for a
+/// record that may not happen), deadlock, plan_mismatch.
 Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const SyncOptions& options);
 
 /// Kept pairs with their reason, dropped pairs with the path that implies each; one a line.
