@@ -33,6 +33,7 @@ void write(PlanWriter& w, const StreamAssignment& on) {
     w.text(s.label);
     w.number(s.engine ? std::uint64_t{s.engine->index} + 1 : 0);
     w.signed_number(s.priority);
+    w.number((s.attached ? 1 : 0) | (s.assigned_by_pass ? 2 : 0));
   }
   w.number(on.placement.size());
   for (const auto& p : on.placement) {
@@ -49,17 +50,33 @@ void write(PlanWriter& w, const StreamAssignment& on) {
   }
   w.number(on.estimate ? 1 : 0);
   if (on.estimate) write(w, *on.estimate);
+  w.number(on.clusters);
+  std::vector<NodeId> attached;
+  if (!on.attached.empty()) {
+    for (const NodeId n : ids<NodeId>(on.placement.size())) {
+      if (on.attached.get(n)) attached.push_back(n);
+    }
+  }
+  w.number(attached.size());
+  for (const NodeId n : attached) {
+    w.number(n.index);
+    w.number(on.attached.get(n)->size());
+    for (const StreamId s : *on.attached.get(n)) w.number(s.index);
+  }
 }
 
 StreamAssignment read_assignment(PlanReader& r) {
   StreamAssignment on;
   for (std::size_t n = r.count("rules"); n > 0 && r.ok(); --n) on.rules.push_back(r.text());
   for (std::size_t n = r.count("reasons"); n > 0 && r.ok(); --n) on.reasons.push_back(r.text());
-  for (std::size_t n = r.count("streams", 3); n > 0 && r.ok(); --n) {
+  for (std::size_t n = r.count("streams", 4); n > 0 && r.ok(); --n) {
     StreamInfo s;
     s.label = r.text();
     if (const std::uint32_t engine = r.index(kNoId, "an engine"); engine != 0) s.engine = EngineId(engine - 1);
     s.priority = r.signed_number();
+    const std::uint32_t marks = r.index(4, "a stream's marks");
+    s.attached = (marks & 1) != 0;
+    s.assigned_by_pass = (marks & 2) != 0;
     on.streams.push_back(std::move(s));
   }
   const std::size_t nodes = r.count("placements");
@@ -91,27 +108,48 @@ StreamAssignment read_assignment(PlanReader& r) {
     e.unknown_costs = r.index(kNoId, "unknown costs");
     on.estimate = std::move(e);
   }
+  on.clusters = r.index(kNoId, "clusters");
+  for (std::size_t n = r.count("nodes with attached streams", 3); n > 0 && r.ok(); --n) {
+    const NodeId node(r.index(nodes, "a node with attached streams"));
+    std::vector<StreamId> list;
+    for (std::size_t m = r.count("attached streams"); m > 0 && r.ok(); --m) {
+      list.push_back(StreamId(r.index(on.streams.size(), "an attached stream")));
+    }
+    if (r.ok()) on.attached.set(node, std::move(list));
+  }
   return on;
 }
 
 // ---- sync
 
+bool names_stream(PairReason reason) { return reason == PairReason::fork || reason == PairReason::join; }
+
 void write(PlanWriter& w, const SyncPair& p) {
   w.number(p.from.index);
   w.number(p.to.index);
   w.number(static_cast<std::uint64_t>(p.reason));
+  if (names_stream(p.reason)) w.number(p.stream.index);
 }
 
 SyncPair read_pair(PlanReader& r, std::size_t nodes) {
   SyncPair p;
   p.from = NodeId(r.index(nodes, "a pair's node"));
   p.to = NodeId(r.index(nodes, "a pair's node"));
-  p.reason = static_cast<PairReason>(r.index(static_cast<std::uint64_t>(PairReason::user) + 1, "a pair's reason"));
+  p.reason = static_cast<PairReason>(r.index(static_cast<std::uint64_t>(PairReason::join) + 1, "a pair's reason"));
+  if (names_stream(p.reason)) p.stream = StreamId(r.index(kNoId, "a pair's stream"));
   return p;
 }
 
 void write(PlanWriter& w, const SyncPlan& sync) {
   w.number(static_cast<std::uint64_t>(sync.mode));
+  w.number(static_cast<std::uint64_t>(sync.kind));
+  w.number(sync.compat ? 1 : 0);
+  if (sync.compat) {
+    for (const std::uint32_t n : {sync.compat->inserted, sync.compat->after_send, sync.compat->after_receive,
+                                  sync.compat->after_activate}) {
+      w.number(n);
+    }
+  }
   w.number(sync.inserted);
   w.number(sync.kept.size());
   for (const SyncPair& p : sync.kept) write(w, p);
@@ -128,6 +166,15 @@ void write(PlanWriter& w, const SyncPlan& sync) {
 SyncPlan read_sync(PlanReader& r, std::size_t nodes) {
   SyncPlan sync;
   sync.mode = static_cast<SyncMode>(r.index(static_cast<std::uint64_t>(SyncMode::none) + 1, "a mode of reduction"));
+  sync.kind = static_cast<EventKind>(r.index(2, "a kind of event"));
+  if (r.index(2, "a mark") == 1) {
+    CompatCounts c;
+    c.inserted = r.index(kNoId, "a count");
+    c.after_send = r.index(kNoId, "a count");
+    c.after_receive = r.index(kNoId, "a count");
+    c.after_activate = r.index(kNoId, "a count");
+    sync.compat = c;
+  }
   sync.inserted = r.index(kNoId, "inserted pairs");
   for (std::size_t n = r.count("kept pairs", 3); n > 0 && r.ok(); --n) sync.kept.push_back(read_pair(r, nodes));
   for (std::size_t n = r.count("steps of paths"); n > 0 && r.ok(); --n) {
@@ -148,11 +195,26 @@ SyncPlan read_sync(PlanReader& r, std::size_t nodes) {
 void write(PlanWriter& w, const Schedule& schedule) {
   w.number(schedule.logical_streams);
   w.number(schedule.event_count);
+  w.number(static_cast<std::uint64_t>(schedule.event_kind));
+  w.number(schedule.label_count);
+  w.number(schedule.controls.size());
+  for (const ControlTask& c : schedule.controls) {
+    w.number(c.node.index);
+    w.number(c.targets.size());
+    for (const std::uint32_t t : c.targets) w.number(t);
+  }
+  w.number(schedule.splits.size());
+  for (const SplitPoint& s : schedule.splits) {
+    w.number(s.node.index);
+    w.number(s.opened.index);
+    w.text(s.reason);
+  }
   w.number(schedule.streams.size());
   for (const PhysicalStream& s : schedule.streams) {
     w.number(s.logical.index);
+    w.number((s.relay ? 1 : 0) | (s.huge ? 2 : 0));
     w.number(s.tasks.size());
-    for (const Task& t : s.tasks) w.number(std::uint64_t{t.index} << 2 | static_cast<std::uint64_t>(t.kind));
+    for (const Task& t : s.tasks) w.number(std::uint64_t{t.index} << 4 | static_cast<std::uint64_t>(t.kind));
   }
 }
 
@@ -162,20 +224,42 @@ Schedule read_schedule(PlanReader& r, std::size_t nodes) {
   // Later stages make a table of this size, so it may not exceed the tasks that could name events.
   out.event_count = r.index(kNoId, "events");
   std::uint64_t records = 0;
-  for (std::size_t n = r.count("physical streams", 2); n > 0 && r.ok(); --n) {
+  out.event_kind = static_cast<EventKind>(r.index(2, "a kind of event"));
+  out.label_count = r.index(kNoId, "labels");
+  for (std::size_t n = r.count("control tasks", 2); n > 0 && r.ok(); --n) {
+    ControlTask c;
+    c.node = NodeId(r.index(nodes, "a control task's node"));
+    for (std::size_t m = r.count("targets"); m > 0 && r.ok(); --m) c.targets.push_back(r.index(kNoId, "a target"));
+    out.controls.push_back(std::move(c));
+  }
+  for (std::size_t n = r.count("split points", 3); n > 0 && r.ok(); --n) {
+    SplitPoint s;
+    s.node = NodeId(r.index(nodes, "a split point's node"));
+    s.opened = PhysicalStreamId(r.index(kNoId, "a split point's stream"));
+    s.reason = r.text();
+    out.splits.push_back(std::move(s));
+  }
+  for (std::size_t n = r.count("physical streams", 3); n > 0 && r.ok(); --n) {
     PhysicalStream s;
     s.logical = StreamId(r.index(out.logical_streams, "a logical stream"));
+    const std::uint32_t marks = r.index(4, "a stream's marks");
+    s.relay = (marks & 1) != 0;
+    s.huge = (marks & 2) != 0;
     const std::size_t tasks = r.count("tasks");
     s.tasks.reserve(tasks);
     for (std::size_t i = 0; i < tasks && r.ok(); ++i) {
       const std::uint64_t raw = r.number();
-      const std::uint64_t kind = raw & 3, index = raw >> 2;
-      if (kind > 2 || index >= (kind == 0 ? nodes : out.event_count)) {
-        r.fail(fmt::format("a task of kind {} names {}, of {} nodes and {} events", kind, index, nodes, out.event_count));
+      const auto kind = static_cast<Task::Kind>(raw & 15);
+      const std::uint64_t index = raw >> 4;
+      const std::size_t named = kind >= Task::Kind::activate ? out.controls.size()
+                                : kind == Task::Kind::launch || kind == Task::Kind::attached ? nodes
+                                                                                             : out.event_count;
+      if (kind > Task::Kind::stream_switch || index >= named) {
+        r.fail(fmt::format("a task of kind {} names {} of {}", raw & 15, index, named));
         break;
       }
-      if (kind == 1) ++records;
-      s.tasks.push_back({static_cast<Task::Kind>(kind), static_cast<std::uint32_t>(index)});
+      if (kind == Task::Kind::record) ++records;
+      s.tasks.push_back({kind, static_cast<std::uint32_t>(index)});
     }
     out.streams.push_back(std::move(s));
   }
