@@ -160,6 +160,8 @@ struct Violation {
     missing_node,    ///< a node the schedule never launches
     repeated_node,
     limit,
+    start,           ///< a stream that is never started, starts itself (E09, E10), or may run when it is started
+    region,          ///< a record and its wait, or a node and its graph, do not run under the same conditions (E17)
     memory,          ///< overlapping buffers that are alive together, or out of the arena
   };
   Kind kind = Kind::race;

@@ -7,7 +7,7 @@
 #include "millstream/assign/tasks.h"
 #include "millstream/graph/dependencies.h"
 #include "millstream/graph/text.h"
-#include "millstream/schedule/replay.h"
+#include "millstream/schedule/replay_control.h"
 
 namespace millstream {
 namespace {
@@ -27,11 +27,15 @@ class Checker {
     if (!ids_in_range()) return std::move(report_);
     count_launches();
     collect_requirements();
+    if (needs_regions_) {
+      check_control(find_redundant);
+      return std::move(report_);
+    }
     ReplayOptions options;
     options.classify_waits = find_redundant;
     const ReplayOutcome outcome = replay(graph_, schedule_, required_, options);
     explain_stuck(outcome);
-    explain_races(outcome);
+    explain_races(outcome.races);
     for (const ReplayOutcome::Reuse& r : outcome.reuses) explain_reuse(r);
     check_limits();
     if (find_redundant && report_.ok()) report_.redundant = redundant_waits(graph_, schedule_, required_, outcome);
@@ -75,10 +79,17 @@ class Checker {
     }
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
-        if (t.kind == Task::Kind::launch && t.index >= graph_.node_count()) {
+        const bool names_node = t.kind == Task::Kind::launch || t.kind == Task::Kind::attached;
+        needs_regions_ = needs_regions_ || t.is_control() || t.kind == Task::Kind::attached;
+        if (names_node && t.index >= graph_.node_count()) {
           add(Kind::missing_node, fmt::format("stream {} launches node #{}, but the graph has {} nodes", s.index, t.index,
                                               graph_.node_count())).streams = {s};
-        } else if (t.kind != Task::Kind::launch && t.index >= schedule_.event_count) {
+        } else if (t.is_control()) {
+          if (t.index >= schedule_.controls.size() || schedule_.controls[t.index].node.index >= graph_.node_count() ||
+              (schedule_.controls[t.index].targets.empty() && t.kind != Task::Kind::activate)) {
+            add(Kind::missing_node, fmt::format("stream {} has a control task without a node or target that exists", s.index)).streams = {s};
+          }
+        } else if (!names_node && t.index >= schedule_.event_count) {
           add(Kind::limit, fmt::format("stream {} names event e{}, but the schedule has {} events", s.index, t.index,
                                        schedule_.event_count)).streams = {s};
         }
@@ -96,17 +107,28 @@ class Checker {
     launched_ = IdVec<NodeId, std::uint8_t>(graph_.node_count(), 0);
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
+        if (t.is_control()) launched_[schedule_.controls[t.index].node] |= kOther;
+        if (t.kind == Task::Kind::attached) launched_[t.node()] |= kOther;
         if (t.kind != Task::Kind::launch) continue;
-        if (launched_[t.node()]++ == 0) continue;
-        launched_[t.node()] = 2;  // never wraps
+        if ((launched_[t.node()] & 3) == 0) {
+          launched_[t.node()] |= 1;
+          continue;
+        }
+        launched_[t.node()] |= 2;
         Violation& v = add(Kind::repeated_node, fmt::format("node {} runs more than once, again on stream {}", name(t.node()), s.index));
         v.first = t.node();
         v.streams = {s};
       }
     }
     const TaskTypes emits(graph_);
+    std::vector<bool> owns(graph_.scope_count() > 1 ? graph_.node_count() : 0, false);
+    for (const ScopeId s : graph_.scopes()) {
+      if (const auto& parent = graph_.scope(s).parent_node) owns[parent->index] = true;
+    }
     for (const NodeId n : graph_.nodes()) {
       if (launched_[n] != 0 || !emits(n)) continue;
+      if (!owns.empty() && owns[n.index]) continue;              // what it does is done by its scopes
+      if (graph_.type(n) == "StreamActive") continue;             // of no stream
       add(Kind::missing_node, fmt::format("no stream runs node {}", name(n))).first = n;
     }
   }
@@ -242,21 +264,32 @@ class Checker {
     v.streams = std::move(circle);
   }
 
-  void explain_races(const ReplayOutcome& outcome) {
-    if (outcome.races.empty()) return;
+  // A schedule with control flow or attached streams.
+  void check_control(bool find_redundant) {
+    ControlOutcome outcome = replay_control(graph_, schedule_, required_);
+    for (Violation& v : outcome.violations) report_.violations.push_back(std::move(v));
+    std::vector<ReplayOutcome::Race> races;
+    for (const ControlOutcome::Race& r : outcome.races) races.push_back({r.requirement, r.second, r.reversed});
+    explain_races(races);
+    check_limits();
+    if (find_redundant && report_.ok()) report_.redundant = redundant_waits(graph_, schedule_, required_, outcome);
+  }
+
+  void explain_races(std::vector<ReplayOutcome::Race> races) {
+    if (races.empty()) return;
     IdVec<NodeId, std::uint32_t> rank(graph_.node_count(), 0);
     for (std::size_t i = 0; i < graph_.order().size(); ++i) rank[graph_.order()[i]] = static_cast<std::uint32_t>(i);
     IdVec<NodeId, std::uint32_t> stream_of(graph_.node_count(), 0);
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
         if (t.kind == Task::Kind::launch) stream_of[t.node()] = s.index;
+        if (t.is_control()) stream_of[schedule_.controls[t.index].node] = s.index;
       }
     }
     const auto between = [&](const ReplayOutcome::Race& r) {
       const std::uint32_t a = rank[required_.items[r.requirement].first], b = rank[required_.items[r.requirement].second];
       return a < b ? b - a : a - b;
     };
-    std::vector<ReplayOutcome::Race> races = outcome.races;
     std::stable_sort(races.begin(), races.end(), [&](const ReplayOutcome::Race& a, const ReplayOutcome::Race& b) {
       return std::pair(between(a), a.requirement) < std::pair(between(b), b.requirement);
     });
@@ -331,7 +364,9 @@ class Checker {
   const Schedule& schedule_;
   const Target* target_;
   const std::span<const Requirement> extra_;
-  IdVec<NodeId, std::uint8_t> launched_;  // 0, 1, 2 = more than once
+  static constexpr std::uint8_t kOther = 4;  // a control task or an attached part
+  IdVec<NodeId, std::uint8_t> launched_;     // 1, 2 = more than once, kOther: flags
+  bool needs_regions_ = false;               // control flow or attached streams
   RequirementList required_;
   CheckReport report_;
 };
