@@ -97,7 +97,7 @@ Result<std::vector<NodeId>> FlatBuilder::lower_bodies(Level& level, NodeId n, No
   std::vector<NodeId> before;
   for (const ValueId v : g.captures(n)) {
     if (!level.values[v]) continue;  // add_values names it
-    if (const auto p = graph_.producer(*level.values[v]); 
+    if (const auto p = graph_.producer(*level.values[v]);
         p && graph_.scope_of(*p) == level.scope && !(holds_data(graph_.type(*p)) && graph_.inputs(*p).empty())) {
       before.push_back(*p);
     }

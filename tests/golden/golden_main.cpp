@@ -2,7 +2,7 @@
 // Runs text pictures: golden_main [--rewrite] FILE_OR_FOLDER...
 // A file holds a graph section, then directives. A directive is a line that starts in the first column,
 // the indented lines under it are its input, and what must be printed stands between "----" and an empty
-// line. Directives: graph, schedule, sync, run, check, explain NODE, compile. Words KEY=VALUE behind them set
+// line. Directives: graph, flatten, schedule, sync, run, check, explain NODE, compile. Words KEY=VALUE behind them set
 // options (docs/options.md), and target=NAME.
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +20,7 @@
 #include "millstream/assign/cost_model.h"
 #include "millstream/backend/backend.h"
 #include "millstream/compile/compile.h"
+#include "millstream/graph/flatten.h"
 #include "millstream/graph/text.h"
 #include "millstream/trace/trace.h"
 
@@ -113,6 +114,10 @@ Result<std::string> answer(const Graph& graph, const Directive& d, const std::st
   MST_TRY(const Words w, words_of(d.line));
   MST_TRY(const Target target, load_target(w.target));
   if (w.verb == "graph") return print(graph);
+  if (w.verb == "flatten") {
+    MST_TRY(const Graph flat, flatten(graph));
+    return print(flat);
+  }
   if (w.verb == "check") {
     std::string text;
     for (const std::string& line : d.input) text += line + "\n";
