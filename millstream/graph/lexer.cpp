@@ -81,7 +81,7 @@ Result<void> Lexer::advance() {
   } else if (text_.substr(at_, 2) == "->") {
     at_ += 2;
     set(Token::Kind::symbol, begin, 2);
-  } else if (std::string_view("()[]{}=,:@?!>|").find(c) != std::string_view::npos) {
+  } else if (std::string_view("()[]{}=,:@?!>|+").find(c) != std::string_view::npos) {
     ++at_;
     set(Token::Kind::symbol, begin, 1);
   } else {

@@ -45,7 +45,8 @@ struct StartInput {
   SyncMode mode = SyncMode::exact;
 };
 
-/// Lists of StreamActives: each stream, then its pieces. `compat` names only pieces whose first node lies in
+/// Lists of StreamActives: their streams, then the pieces of these, then attached streams of these that no head
+/// stream uses. `compat` names only pieces whose first node lies in
 /// the StreamActive's own scope. A piece that begins in a scope, of a stream that nothing starts, is started by the
 /// scope's first activation. Loop activations are left as planned.
 Result<Starts> update_starts(const StartInput& input);

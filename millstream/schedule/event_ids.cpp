@@ -2,8 +2,13 @@
 #include "millstream/schedule/event_ids.h"
 
 #include <algorithm>
+#include <optional>
 #include <queue>
+#include <unordered_map>
 
+#include <fmt/format.h>
+
+#include "millstream/graph/text.h"
 #include "millstream/sync/clock_rows.h"
 
 namespace millstream {
@@ -16,7 +21,7 @@ struct ByNode {
   std::vector<std::uint32_t> begin;
   std::vector<std::uint32_t> pairs;
   template <class End>
-  ByNode(std::size_t nodes, const std::vector<SyncPair>& kept, End end) : begin(nodes + 1, 0), pairs(kept.size()) {
+  ByNode(std::size_t nodes, std::span<const SyncPair> kept, End end) : begin(nodes + 1, 0), pairs(kept.size()) {
     for (const SyncPair& p : kept) ++begin[end(p).index + 1];
     for (std::size_t i = 0; i < nodes; ++i) begin[i + 1] += begin[i];
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
@@ -29,51 +34,101 @@ struct ByNode {
 
 // Calls visit(pair, limit) for each pair in order of waits: limit[s] = what of stream s is complete both
 // before the pair's record and, without the pair, before its wait. Earlier pair p may give its id to q
-// iff limit(q)[stream of p's wait] >= position of p's wait's node.
+// iff complete(p, limit(q)). A node with attached parts is several stops: its waits and forks, each part, its
+// joins, launch and records.
 class Lifetimes {
  public:
-  Lifetimes(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan, const std::vector<NodeId>& walk)
-      : on_(on), plan_(plan), walk_(walk), position_(graph.node_count(), 0) {}
-  std::uint32_t position(NodeId n) const { return position_[n]; }
-  std::uint32_t stream(NodeId n) const { return on_.placement[n]->stream.index; }
+  explicit Lifetimes(const PairLanes& in) : in_(in), wait_(in.pairs.size()), next_(in.streams, 0) {}
+  std::uint32_t stream(std::uint32_t pair) const { return wait_[pair].stream; }
+  bool complete(std::uint32_t pair, const std::vector<std::uint32_t>& limit) const {
+    const Stop& at = wait_[pair];
+    return at.position != 0 && limit[at.stream] >= at.position;
+  }
+  bool shareable(std::uint32_t pair) const {
+    return in_.always.empty() || (in_.always[in_.pairs[pair].from.index] != 0 && in_.always[in_.pairs[pair].to.index] != 0);
+  }
 
   template <class Visit>
-  void walk(const ByNode& waits, const ByNode& records, Visit visit) {
-    const std::uint32_t width = static_cast<std::uint32_t>(on_.streams.size());
+  void walk(const ByNode& waits, Visit visit) {
+    const std::uint32_t width = in_.streams;
     ClockRows<std::uint32_t> rows(width);
-    std::vector<std::uint32_t> now(width, kNone), next(width, 0), limit(width);
-    IdVec<NodeId, std::uint32_t> slot(position_.size(), kNone);
-    std::vector<std::uint32_t> left(plan_.kept.empty() ? 0 : position_.size(), 0);
-    for (const SyncPair& p : plan_.kept) ++left[p.from.index];
-    for (const NodeId n : walk_) {
-      if (!on_.placement[n]) continue;
-      const std::uint32_t here = stream(n);
-      if (now[here] == kNone) {
-        now[here] = rows.take();
-        std::fill_n(rows.row(now[here]), width, 0u);
+    std::vector<std::uint32_t> now(width, kNone), limit(width);
+    IdVec<NodeId, std::uint32_t> slot(in_.graph.node_count(), kNone);
+    std::vector<std::uint32_t> left(in_.graph.node_count(), 0);
+    for (std::uint32_t i = 0; i < in_.pairs.size(); ++i) {
+      if (shareable(i) && in_.pairs[i].from != in_.pairs[i].to) ++left[in_.pairs[i].from.index];
+    }
+    const auto clock_of = [&](std::uint32_t stream) {
+      if (now[stream] == kNone) {
+        now[stream] = rows.take();
+        std::fill_n(rows.row(now[stream]), width, 0u);
       }
-      std::uint32_t* clock = rows.row(now[here]);
-      for (const std::uint32_t q : waits.of(n)) {
-        const NodeId from = plan_.kept[q].from;
-        const std::uint32_t* source = rows.row(slot[from]);
-        for (std::uint32_t s = 0; s < width; ++s) limit[s] = std::min(clock[s], source[s]);
-        visit(q, limit);
-        for (std::uint32_t s = 0; s < width; ++s) clock[s] = std::max(clock[s], source[s]);
+      return rows.row(now[stream]);
+    };
+    const auto take = [&](std::uint32_t pair, std::uint32_t* clock, const std::uint32_t* source, std::uint32_t stream) {
+      for (std::uint32_t s = 0; s < width; ++s) limit[s] = std::min(clock[s], source[s]);
+      wait_[pair].stream = stream;
+      visit(pair, limit);
+      for (std::uint32_t s = 0; s < width; ++s) clock[s] = std::max(clock[s], source[s]);
+    };
+    for (const NodeId n : in_.walk) {
+      if (!in_.on.placement[n]) continue;
+      const std::uint32_t here = in_.lane[n];
+      std::uint32_t* clock = clock_of(here);
+      if (!in_.always.empty() && in_.always[n.index] == 0) {
+        clock[here] = ++next_[here];
+        continue;
+      }
+      const auto my_waits = waits.of(n);
+      for (const std::uint32_t q : my_waits) {
+        const NodeId from = in_.pairs[q].from;
+        if (from == n || !shareable(q)) continue;
+        take(q, clock, rows.row(slot[from]), here);
         if (--left[from.index] == 0) rows.give_back(slot[from]);
       }
-      clock[here] = position_[n] = ++next[here];
-      if (!records.of(n).empty()) {
+      const std::uint32_t position = clock[here] = ++next_[here];
+      for (const std::uint32_t q : my_waits) {
+        if (in_.pairs[q].from != n && shareable(q)) wait_[q].position = position;
+      }
+      if (const auto& attached = in_.on.attached.get(n)) attached_parts(n, *attached, my_waits, clock_of, take);
+      if (left[n.index] != 0) {
         slot[n] = rows.take();
-        std::copy_n(clock, width, rows.row(slot[n]));
+        std::copy_n(clock_of(here), width, rows.row(slot[n]));
       }
     }
   }
 
  private:
-  const StreamAssignment& on_;
-  const SyncPlan& plan_;
-  const std::vector<NodeId>& walk_;
-  IdVec<NodeId, std::uint32_t> position_;
+  struct Stop {
+    std::uint32_t stream = 0;
+    std::uint32_t position = 0;  // 0: not passed yet
+  };
+
+  template <class ClockOf, class Take>
+  void attached_parts(NodeId n, const std::vector<StreamId>& attached, std::span<const std::uint32_t> pairs, ClockOf clock_of, Take take) {
+    const std::uint32_t here = in_.lane[n];
+    for (const StreamId a : attached) {
+      for (const PairReason reason : {PairReason::fork, PairReason::join}) {
+        const std::uint32_t from = reason == PairReason::fork ? here : a.index;
+        const std::uint32_t to = reason == PairReason::fork ? a.index : here;
+        for (const std::uint32_t q : pairs) {
+          const SyncPair& p = in_.pairs[q];
+          if (p.from != p.to || p.stream != a || p.reason != reason) continue;
+          std::uint32_t* target = clock_of(to);
+          take(q, target, clock_of(from), to);
+          wait_[q].position = target[to] = ++next_[to];
+        }
+        if (reason == PairReason::fork) {
+          std::uint32_t* part = clock_of(a.index);
+          part[a.index] = ++next_[a.index];
+        }
+      }
+    }
+  }
+
+  const PairLanes& in_;
+  std::vector<Stop> wait_;  // by pair
+  std::vector<std::uint32_t> next_;
 };
 
 // Chains of pairs: the next user of each pair's id.
@@ -88,20 +143,18 @@ struct Chains {
 
 // Each pair takes over from the pair whose wait is longest past on the first stream that has one. Waits of
 // one stream are ordered, so only the oldest of each stream can be free when none of them is.
-Chains first_free(Lifetimes& lifetimes, const SyncPlan& plan, const ByNode& waits, const ByNode& records,
-                  std::size_t streams) {
-  Chains chains(plan.kept.size());
-  std::vector<std::queue<std::uint32_t>> waiting(streams);  // pairs whose id nobody took, by stream of the wait
-  lifetimes.walk(waits, records, [&](std::uint32_t q, const std::vector<std::uint32_t>& limit) {
-    for (std::size_t s = 0; s < streams; ++s) {
-      if (waiting[s].empty() || limit[s] < lifetimes.position(plan.kept[waiting[s].front()].to)) continue;
-      // A pair into the node now waited for has no position yet (0): it is not complete.
-      if (lifetimes.position(plan.kept[waiting[s].front()].to) == 0) continue;
+Chains first_free(const PairLanes& in, const ByNode& waits) {
+  Lifetimes lifetimes(in);
+  Chains chains(in.pairs.size());
+  std::vector<std::queue<std::uint32_t>> waiting(in.streams);  // pairs whose id nobody took, by stream of the wait
+  lifetimes.walk(waits, [&](std::uint32_t q, const std::vector<std::uint32_t>& limit) {
+    for (std::size_t s = 0; s < in.streams; ++s) {
+      if (waiting[s].empty() || !lifetimes.complete(waiting[s].front(), limit)) continue;
       chains.link(waiting[s].front(), q);
       waiting[s].pop();
       break;
     }
-    waiting[lifetimes.stream(plan.kept[q].to)].push(q);
+    waiting[lifetimes.stream(q)].push(q);
   });
   return chains;
 }
@@ -176,13 +229,13 @@ class Matching {
   std::vector<std::size_t> at_;
 };
 
-Chains fewest(Lifetimes& lifetimes, const SyncPlan& plan, const ByNode& waits, const ByNode& records, Chains start) {
-  std::vector<std::vector<std::uint32_t>> next(plan.kept.size());
+Chains fewest(const PairLanes& in, const ByNode& waits, Chains start) {
+  Lifetimes lifetimes(in);
+  std::vector<std::vector<std::uint32_t>> next(in.pairs.size());
   std::vector<std::uint32_t> seen;  // pairs in order of waits
-  lifetimes.walk(waits, records, [&](std::uint32_t q, const std::vector<std::uint32_t>& limit) {
+  lifetimes.walk(waits, [&](std::uint32_t q, const std::vector<std::uint32_t>& limit) {
     for (const std::uint32_t p : seen) {
-      const NodeId to = plan.kept[p].to;
-      if (to != plan.kept[q].to && limit[lifetimes.stream(to)] >= lifetimes.position(to)) next[p].push_back(q);
+      if (lifetimes.complete(p, limit)) next[p].push_back(q);
     }
     seen.push_back(q);
   });
@@ -191,24 +244,19 @@ Chains fewest(Lifetimes& lifetimes, const SyncPlan& plan, const ByNode& waits, c
 
 }  // namespace
 
-std::vector<EventId> colour_events(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan,
-                                   const std::vector<NodeId>& walk, EventIds how) {
-  const std::size_t nodes = graph.node_count();
-  const ByNode records(nodes, plan.kept, [](const SyncPair& p) { return p.from; });
-  Chains chains(how == EventIds::minimal ? plan.kept.size() : 0);
+std::vector<EventId> colour_events(const PairLanes& in, EventIds how) {
+  const std::size_t nodes = in.graph.node_count();
+  const ByNode records(nodes, in.pairs, [](const SyncPair& p) { return p.from; });
+  Chains chains(how == EventIds::minimal ? in.pairs.size() : 0);
   if (how == EventIds::minimal) {
-    const ByNode waits(nodes, plan.kept, [](const SyncPair& p) { return p.to; });
-    Lifetimes lifetimes(graph, on, plan, walk);
-    chains = first_free(lifetimes, plan, waits, records, on.streams.size());
-    if (plan.kept.size() <= kExactEventPairs) {
-      Lifetimes again(graph, on, plan, walk);
-      chains = fewest(again, plan, waits, records, std::move(chains));
-    }
+    const ByNode waits(nodes, in.pairs, [](const SyncPair& p) { return p.to; });
+    chains = first_free(in, waits);
+    if (in.pairs.size() <= kExactEventPairs) chains = fewest(in, waits, std::move(chains));
   }
   // The first user of an id is the first of its chain in execution order, too.
-  std::vector<EventId> out(plan.kept.size(), EventId(kNone));
+  std::vector<EventId> out(in.pairs.size(), EventId(kNone));
   std::uint32_t count = 0;
-  for (const NodeId n : graph.order()) {
+  for (const NodeId n : in.graph.order()) {
     for (const std::uint32_t p : records.of(n)) {
       if (out[p].index != kNone) continue;
       std::uint32_t first = p;
@@ -218,6 +266,38 @@ std::vector<EventId> colour_events(const Graph& graph, const StreamAssignment& o
     }
   }
   return out;
+}
+
+Result<void> check_shared(const PairLanes& in, const std::vector<std::uint32_t>& group) {
+  const std::size_t nodes = in.graph.node_count();
+  const ByNode waits(nodes, in.pairs, [](const SyncPair& p) { return p.to; });
+  Lifetimes lifetimes(in);
+  std::unordered_map<std::uint32_t, std::uint32_t> last;  // by group: the pair that used the id last
+  std::optional<Error> error;
+  const auto refuse = [&](std::uint32_t p, std::uint32_t q, std::string why) {
+    const auto pair = [&](std::uint32_t i) {
+      return fmt::format("{} -> {}", quote_name(in.graph.name(in.pairs[i].from)), quote_name(in.graph.name(in.pairs[i].to)));
+    };
+    error = Error{ErrorCode::shared_event_id, fmt::format("{} and {} are told to share an event id, but {}", pair(p), pair(q), why)};
+    error->note("a wait consumes the record: the id is free again only when the first wait is sure to be over before the second "
+                "record and before the second wait");
+    error->help("give them different numbers in the event multiplexing of their nodes");
+  };
+  lifetimes.walk(waits, [&](std::uint32_t q, const std::vector<std::uint32_t>& limit) {
+    if (group[q] == kNone || error) return;
+    const auto [it, fresh] = last.try_emplace(group[q], q);
+    if (fresh) return;
+    if (!lifetimes.complete(it->second, limit)) refuse(it->second, q, "nothing orders them");
+    it->second = q;
+  });
+  std::unordered_map<std::uint32_t, std::uint32_t> first;
+  for (std::uint32_t q = 0; q < in.pairs.size() && !error; ++q) {
+    if (group[q] == kNone) continue;
+    const auto [it, fresh] = first.try_emplace(group[q], q);
+    if (!fresh && (!lifetimes.shareable(q) || !lifetimes.shareable(it->second))) refuse(it->second, q, "one of them may not run, or run again");
+  }
+  if (error) return std::move(*error);
+  return {};
 }
 
 }  // namespace millstream
