@@ -37,7 +37,7 @@ inline StreamAssignment streams(std::size_t nodes, std::size_t count) {
 }
 
 /// `lanes` in stream order, names apart by spaces; `edges` from, to. Nodes are listed in a topological order:
-/// round by round, the first name of each lane whose predecessors are all listed.
+/// round by round, the first name of each lane whose predecessors are all listed. A name "hole" emits no task.
 inline Placed placed(const std::vector<std::string>& lanes,
                      const std::vector<std::pair<std::string, std::string>>& edges,
                      const std::vector<std::pair<std::string, std::string>>& control = {}) {
@@ -69,7 +69,7 @@ inline Placed placed(const std::vector<std::string>& lanes,
       }
       const std::string_view outputs[] = {name};
       Graph::NodeSpec spec;
-      spec.type = "Op";
+      spec.type = name == "hole" ? "NetOutput" : "Op";
       spec.name = name;
       spec.inputs = inputs;
       spec.outputs = outputs;
@@ -89,17 +89,18 @@ inline Placed placed(const std::vector<std::string>& lanes,
   return out;
 }
 
-/// A random graph on random streams; with `holes` some nodes have none.
+/// A random graph on random streams; with `holes` some nodes emit no task and have none.
 inline Placed random_placed(Random& random, std::size_t nodes, std::size_t count, double edge, double holes = 0) {
   RandomGraphOptions options;
   options.nodes = nodes;
   options.edge = edge;
   options.window = 25;
   options.control = 0.1;
+  options.holes = holes;
   Placed out{random_graph(random, options), {}};
   out.on = streams(nodes, count);
   for (const NodeId n : out.graph.nodes()) {
-    if (!random.chance(holes)) out.on.placement[n] = Placement{StreamId(random.below(count)), RuleId(0)};
+    if (out.graph.type(n) != "NetOutput") out.on.placement[n] = Placement{StreamId(random.below(count)), RuleId(0)};
   }
   return out;
 }

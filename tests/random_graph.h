@@ -42,6 +42,7 @@ struct RandomGraphOptions {
   std::size_t window = 12;
   double control = 0.05;      ///< chance that a node also gets a control edge
   std::size_t labels = 0;     ///< 0 = no labels
+  double holes = 0;           ///< chance of a node that emits no task
 };
 
 /// A DAG of "Op" nodes, data edges to any number of inputs; finished and verified.
@@ -57,7 +58,7 @@ inline Graph random_graph(Random& random, const RandomGraphOptions& options) {
     const std::string name = fmt::format("n{}", i);
     const std::string_view outputs[] = {name};
     Graph::NodeSpec spec;
-    spec.type = "Op";
+    spec.type = random.chance(options.holes) ? "NetOutput" : "Op";
     spec.name = name;
     spec.inputs = inputs;
     spec.outputs = outputs;

@@ -2,11 +2,10 @@
 #include "millstream/sync/insert.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 
 #include <fmt/format.h>
 
+#include "millstream/assign/tasks.h"
 #include "millstream/graph/dependencies.h"
 #include "millstream/graph/text.h"
 
@@ -23,8 +22,8 @@ std::uint32_t stream_index(const StreamAssignment& on, NodeId n) {
 
 class Inserter {
  public:
-  Inserter(const Graph& graph, const StreamAssignment& on)
-      : graph_(graph), on_(on), control_begin_(graph.node_count() + 1, 0) {
+  Inserter(const Graph& graph, const StreamAssignment& on, const ControlFlow& flow, std::vector<SyncPair> extra)
+      : graph_(graph), on_(on), flow_(flow), control_begin_(graph.node_count() + 1, 0), extra_(std::move(extra)) {
     for (const ControlEdge& e : graph.control_edges()) ++control_begin_[e.to.index + 1];
     for (std::size_t i = 1; i < control_begin_.size(); ++i) control_begin_[i] += control_begin_[i - 1];
     control_.resize(graph.control_edges().size());
@@ -32,13 +31,20 @@ class Inserter {
     for (const ControlEdge& e : graph.control_edges()) control_[next[e.to.index]++] = e.from;
     for (const NodeId n : graph.nodes()) any_unplaced_ = any_unplaced_ || !on.placement[n];
     if (any_unplaced_) through_.resize(graph.node_count());
+    any_enter_ = graph.strings().find("Enter") || graph.strings().find("RefEnter");
+    if (flow.scoped()) lift_edges();
+    std::stable_sort(extra_.begin(), extra_.end(), [](const SyncPair& a, const SyncPair& b) { return a.to < b.to; });
   }
 
-  Insertion run(std::vector<NodeId> walk) {
+  Result<Insertion> run(std::vector<NodeId> walk) {
     Insertion out;
     if (any_unplaced_) {
+      const TaskTypes emits(graph_);
       for (const NodeId n : walk.empty() ? graph_.order() : walk) {
-        if (!on_.placement[n]) through_[n] = collect(n);
+        if (on_.placement[n]) continue;
+        through_[n] = collect(n);
+        if (through_[n].empty() || !needs_stream(graph_, on_, emits, n)) continue;
+        return unplaced_reader(graph_, on_, through_[n].front().node(), n);
       }
     }
     out.walk = std::move(walk);
@@ -57,31 +63,64 @@ class Inserter {
   }
 
  private:
-  // The nearest nodes with a stream that precede n, each once, ascending by id. Valid until the next call
-  // for a placed node.
+  // Edges between scopes become edges of the nodes in the common scope that own their ends.
+  void lift_edges() {
+    const auto lift = [&](NodeId p, NodeId n, PairReason reason) {
+      if (graph_.scope_of(p) == graph_.scope_of(n)) return;
+      if (const auto e = lifted(graph_, flow_, p, n)) extra_.push_back({e->from, e->to, reason});
+    };
+    for (const NodeId n : graph_.nodes()) {
+      for (const InputRef in : graph_.inputs(n)) {
+        const auto v = in.get();
+        if (const auto p = v ? graph_.producer(*v) : std::nullopt) lift(*p, n, PairReason::data);
+      }
+    }
+    for (const ControlEdge& e : graph_.control_edges()) lift(e.from, e.to, PairReason::control);
+  }
+
+  // The nearest nodes with a stream that precede n, each once, ascending by id. Valid until the next call.
   const std::vector<ForeignSource>& collect(NodeId n) {
     found_.clear();
-    const auto add = [&](NodeId p, PairReason reason) {
+    const auto take = [&](NodeId p, PairReason reason) {
       if (on_.placement[p]) {
         found_.push_back({p, reason});
         return;
       }
       for (const ForeignSource& s : through_[p]) {
-        found_.push_back({s.node(), reason == PairReason::control ? reason : s.reason()});
+        found_.push_back({s.node(), reason == PairReason::data ? s.reason() : reason});
       }
+    };
+    const auto add = [&](NodeId p, PairReason reason) {
+      if (any_enter_ && is_enter(graph_.type(p)) && graph_.type(n) != "StreamActive") return;
+      take(p, reason);
+      if (!flow_.scoped()) return;
+      for (const NodeId end : flow_.ends_of(p)) take(end, PairReason::exit);
+    };
+    const auto add_edge = [&](NodeId p, PairReason reason) {
+      if (!flow_.scoped() || graph_.scope_of(p) == graph_.scope_of(n)) add(p, reason);
     };
     for (const InputRef in : graph_.inputs(n)) {
       const auto v = in.get();
       const auto p = v ? graph_.producer(*v) : std::nullopt;
-      if (p) add(*p, PairReason::data);
+      if (p) add_edge(*p, PairReason::data);
     }
     if (graph_.body_count() != 0) {
       for (const ValueId v : graph_.captures(n)) {
-        if (const auto p = graph_.producer(v)) add(*p, PairReason::data);
+        if (const auto p = graph_.producer(v)) add_edge(*p, PairReason::data);
       }
     }
     for (std::uint32_t i = control_begin_[n.index]; i < control_begin_[n.index + 1]; ++i) {
-      add(control_[i], PairReason::control);
+      add_edge(control_[i], PairReason::control);
+    }
+    if (!extra_.empty()) {
+      auto e = std::lower_bound(extra_.begin(), extra_.end(), n, [](const SyncPair& p, NodeId k) { return p.to < k; });
+      for (; e != extra_.end() && e->to == n; ++e) {
+        if (e->reason == PairReason::data || e->reason == PairReason::control) {
+          add(e->from, e->reason);
+        } else {
+          take(e->from, e->reason);
+        }
+      }
     }
     if (found_.size() > 1) {
       std::sort(found_.begin(), found_.end(), [](const ForeignSource& a, const ForeignSource& b) {
@@ -96,80 +135,46 @@ class Inserter {
 
   const Graph& graph_;
   const StreamAssignment& on_;
+  const ControlFlow& flow_;
   std::vector<std::uint32_t> control_begin_;
   std::vector<NodeId> control_;
+  std::vector<SyncPair> extra_;  // by receiver
   bool any_unplaced_ = false;
+  bool any_enter_ = false;
   IdVec<NodeId, std::vector<ForeignSource>> through_;  // of nodes without a stream; empty without any
   std::vector<ForeignSource> found_;
 };
 
 }  // namespace
 
-Result<std::vector<NodeId>> walk_order(const Graph& graph, const StreamAssignment& on) {
-  if (!graph.order_is_fixed()) return std::vector<NodeId>();
-  const std::vector<NodeId>& order = graph.order();
-  const Dependencies direct(graph);
-  IdVec<NodeId, std::uint32_t> place(graph.node_count(), 0);
-  IdVec<NodeId, std::uint32_t> blocked_by(graph.node_count(), 0);
-  IdVec<NodeId, std::uint32_t> next_on_stream(graph.node_count(), kNoStream);
-  std::vector<std::uint32_t> last(on.streams.size(), kNoStream);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const NodeId n = order[i];
-    place[n] = static_cast<std::uint32_t>(i);
-    blocked_by[n] += static_cast<std::uint32_t>(direct.predecessors(n).size());
-    const std::uint32_t s = stream_index(on, n);
-    if (s == kNoStream) continue;
-    if (last[s] != kNoStream) {
-      next_on_stream[NodeId(last[s])] = n.index;
-      ++blocked_by[n];
-    }
-    last[s] = n.index;
-  }
-  // Earliest in execution order first, so that the walk stays close to it.
-  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
-  for (const NodeId n : order) {
-    if (blocked_by[n] == 0) ready.push(place[n]);
-  }
-  std::vector<NodeId> walk;
-  walk.reserve(order.size());
-  while (!ready.empty()) {
-    const NodeId n = order[ready.top()];
-    ready.pop();
-    walk.push_back(n);
-    const auto release = [&](NodeId m) {
-      if (--blocked_by[m] == 0) ready.push(place[m]);
-    };
-    for (const NodeId m : direct.successors(n)) release(m);
-    if (next_on_stream[n] != kNoStream) release(NodeId(next_on_stream[n]));
-  }
-  if (walk.size() == order.size()) return walk;
-  // The first edge that the order contradicts, if one does so on a single stream, is the clearest cause.
-  for (const NodeId n : order) {
-    if (blocked_by[n] == 0) continue;
-    for (const NodeId p : direct.predecessors(n)) {
-      if (on.placement[n] && on.placement[p] && on.placement[n]->stream == on.placement[p]->stream && place[p] > place[n]) {
-        return Error{ErrorCode::deadlock, fmt::format("the fixed order runs {} before {} on stream {}, but {} needs it",
-                                                      quote_name(graph.name(n)), quote_name(graph.name(p)),
-                                                      on.placement[n]->stream.index, quote_name(graph.name(n)))}
-            .help("put them on two streams or change the order");
-      }
-    }
-  }
-  for (const NodeId n : order) {
-    if (blocked_by[n] == 0) continue;
-    return Error{ErrorCode::deadlock, fmt::format("the fixed order and the edges wait for each other in a circle, at {}",
-                                                  quote_name(graph.name(n)))}
-        .help("change the order, or the streams of the nodes behind it");
-  }
-  MST_CHECK(false, "a walk that misses nodes has a blocked one");
+bool needs_stream(const Graph& graph, const StreamAssignment& on, const TaskTypes& emits, NodeId n) {
+  if (graph.annotations().thread_scope.get(n)) return false;
+  return on.clusters != 0 || emits(n);
 }
 
-Result<Insertion> insert_pairs(const Graph& graph, const StreamAssignment& on) {
+Error unplaced_reader(const Graph& graph, const StreamAssignment& on, NodeId producer, NodeId reader) {
+  return Error{ErrorCode::producer_unplaced,
+               fmt::format("node {} ({}) reads {}, which is on stream {}, but has no stream itself", quote_name(graph.name(reader)),
+                           graph.type(reader), quote_name(graph.name(producer)), on.placement[producer]->stream.index)}
+      .note("the likely cause is an engine whose nodes get no stream of their own (skip_assign_stream)")
+      .help("put the node on an engine that has streams, or take the flag from its engine in the target's file");
+}
+
+std::optional<ControlEdge> lifted(const Graph& graph, const ControlFlow& flow, NodeId from, NodeId to) {
+  const ScopeId a = graph.scope_of(from), b = graph.scope_of(to), c = flow.common(a, b);
+  const auto owner = [&](ScopeId s, NodeId n) { return s == c ? n : *graph.scope(flow.child_of(c, s)).parent_node; };
+  const NodeId p = owner(a, from), n = owner(b, to);
+  if (p == n) return std::nullopt;
+  return ControlEdge{p, n};
+}
+
+Result<Insertion> insert_pairs(const Graph& graph, const StreamAssignment& on, const Activation& activation,
+                               const ControlFlow& flow) {
   if (on.placement.size() != graph.node_count()) {
     return Error{ErrorCode::plan_mismatch, fmt::format("the assignment has {} nodes, the graph {}", on.placement.size(),
                                                        graph.node_count())};
   }
-  MST_CHECK(graph.node_count() < 0x80000000u, "node ids fit 31 bits");
+  MST_CHECK(graph.node_count() < ForeignSource::kMostNodes, "node ids fit 29 bits");
   for (const NodeId n : graph.nodes()) {
     if (on.placement[n] && on.placement[n]->stream.index >= on.streams.size()) {
       return Error{ErrorCode::plan_mismatch, fmt::format("node {} is on stream {}, but there are {} streams",
@@ -177,8 +182,9 @@ Result<Insertion> insert_pairs(const Graph& graph, const StreamAssignment& on) {
                                                          on.streams.size())};
     }
   }
-  MST_TRY(std::vector<NodeId> walk, walk_order(graph, on));
-  return Inserter(graph, on).run(std::move(walk));
+  std::vector<SyncPair> extra = scope_pairs(graph, on, activation, flow);
+  MST_TRY(std::vector<NodeId> walk, walk_order(graph, on, activation, extra));
+  return Inserter(graph, on, flow, std::move(extra)).run(std::move(walk));
 }
 
 }  // namespace millstream

@@ -5,38 +5,105 @@
 #include "millstream/sync/sync_plan.h"
 
 namespace millstream {
+namespace {
 
-std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan) {
-  const auto arrow = [&](const SyncPair& p) {
-    return fmt::format("{} -> {}", quote_name(graph.name(p.from)), quote_name(graph.name(p.to)));
-  };
-  const auto streams = [&](const SyncPair& p) {
-    const auto from = on.stream_of(p.from), to = on.stream_of(p.to);
-    return fmt::format("{} -> {}", from ? fmt::format("{}", from->index) : "-", to ? fmt::format("{}", to->index) : "-");
-  };
-  std::string out;
-  for (const SyncPair& p : plan.kept) {
-    out += fmt::format("kept    {}  ({}, stream {})\n", arrow(p), to_string(p.reason), streams(p));
+class PlanPrinter {
+ public:
+  PlanPrinter(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan) : graph_(graph), on_(on), plan_(plan) {}
+
+  std::string run() {
+    for (const SyncPair& p : plan_.kept) {
+      out_ += fmt::format("kept    {}  ({}, stream {})\n", arrow(p), to_string(p.reason), streams(p));
+    }
+    for (const DroppedPair& d : plan_.dropped) {
+      out_ += fmt::format("dropped {}  ({}, stream {}): implied by ", arrow(d.pair), to_string(d.pair.reason), streams(d.pair));
+      path(d.pair.from, d.path_begin, d.path_length, d.pair.to);
+      out_ += '\n';
+    }
+    out_ += fmt::format("{} pairs inserted, {} kept, {} dropped\n", plan_.inserted, plan_.kept.size(), plan_.dropped.size());
+    if (plan_.compat) {
+      const CompatCounts& c = *plan_.compat;
+      out_ += fmt::format("compat: {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} for loops: {} kept\n",
+                          c.inserted, c.after_send, c.after_receive, c.after_activate, c.after_switch, c.loops, c.kept());
+    }
+    return std::move(out_);
   }
-  for (const DroppedPair& d : plan.dropped) {
-    out += fmt::format("dropped {}  ({}, stream {}): implied by ", arrow(d.pair), to_string(d.pair.reason), streams(d.pair));
-    NodeId at = d.pair.from;
-    out += quote_name(graph.name(at));
-    // Two dots for the order of a stream, an arrow for a kept pair.
-    const auto along_stream = [&](NodeId next) {
-      if (next != at) out += " .. " + quote_name(graph.name(next));
+
+ private:
+  std::string name(NodeId n) const { return quote_name(graph_.name(n)); }
+  std::string arrow(const SyncPair& p) const {
+    if (p.reason == PairReason::fork) return fmt::format("{} -> +{}", name(p.from), name(p.to));
+    if (p.reason == PairReason::join) return fmt::format("+{} -> {}", name(p.from), name(p.to));
+    return fmt::format("{} -> {}", name(p.from), name(p.to));
+  }
+  std::string streams(const SyncPair& p) const {
+    const auto text = [](std::optional<StreamId> s) { return s ? fmt::format("{}", s->index) : std::string("-"); };
+    std::string from = text(on_.stream_of(p.from)), to = text(on_.stream_of(p.to));
+    if (p.reason == PairReason::fork) to = text(p.stream);
+    if (p.reason == PairReason::join) from = text(p.stream);
+    return from + " -> " + to;
+  }
+
+  // Two dots for the order of a stream, an arrow for a kept pair, a double one for a start; + marks a node's part
+  // on an attached stream.
+  void path(NodeId at, std::uint32_t begin, std::uint32_t length, NodeId end, bool part = false) {
+    const auto word = [&](NodeId n, bool p) { return (p ? "+" : "") + name(n); };
+    const auto along_stream = [&](NodeId next, bool p) {
+      if (next != at || p != part) out_ += " .. " + word(next, p);
     };
-    for (const PairId id : plan.path(d)) {
-      const SyncPair& p = plan.kept[id.index];
-      along_stream(p.from);
-      out += " -> " + quote_name(graph.name(p.to));
+    out_ += word(at, part);
+    for (std::uint32_t i = begin; i < begin + length; ++i) {
+      const std::uint32_t step = plan_.path_pool[i].index;
+      if ((step & kStartStep) != 0) {
+        const StartFact& fact = plan_.starts[step & ~kStartStep];
+        along_stream(fact.source, attached(fact.stream));
+        start(fact);
+        at = fact.start;
+        part = false;
+        continue;
+      }
+      const SyncPair& p = plan_.kept[step];
+      along_stream(p.from, p.reason == PairReason::join);
+      part = p.reason == PairReason::fork;
+      out_ += " -> " + word(p.to, part);
       at = p.to;
     }
-    along_stream(d.pair.to);
-    out += '\n';
+    along_stream(end, false);
   }
-  out += fmt::format("{} pairs inserted, {} kept, {} dropped\n", plan.inserted, plan.kept.size(), plan.dropped.size());
-  return out;
+
+  void start(const StartFact& fact) {
+    const bool several = fact.ways > 1;
+    if (several) out_ += " {";
+    for (std::uint32_t w = fact.ways_begin; w < fact.ways_begin + fact.ways; ++w) {
+      const StartWay& way = plan_.start_ways[w];
+      if (several) out_ += w == fact.ways_begin ? "" : " | ";
+      if (several) {
+        path(fact.source, way.path_begin, way.path_length, way.through, attached(fact.stream));
+      } else {
+        // The path goes on from where it stands.
+        std::string before = std::move(out_);
+        out_.clear();
+        path(fact.source, way.path_begin, way.path_length, way.through, attached(fact.stream));
+        const std::string first = (attached(fact.stream) ? "+" : "") + name(fact.source);
+        out_ = before + out_.substr(first.size());
+      }
+    }
+    if (several) out_ += "}";
+    out_ += " => " + name(fact.start);
+  }
+
+  bool attached(StreamId s) const { return s.index < on_.streams.size() && on_.streams[s].attached; }
+
+  const Graph& graph_;
+  const StreamAssignment& on_;
+  const SyncPlan& plan_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan) {
+  return PlanPrinter(graph, on, plan).run();
 }
 
 }  // namespace millstream

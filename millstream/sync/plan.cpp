@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan_sync: inserts, then keeps what the mode says.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "millstream/graph/text.h"
+#include "millstream/sync/compat.h"
+#include "millstream/sync/conditions.h"
+#include "millstream/sync/fewest.h"
+#include "millstream/sync/reduce.h"
+
+namespace millstream {
+
+std::string_view to_string(PairReason reason) {
+  switch (reason) {
+    case PairReason::data: return "data";
+    case PairReason::control: return "control";
+    case PairReason::reuse: return "reuse";
+    case PairReason::split: return "split";
+    case PairReason::user: return "user";
+    case PairReason::exit: return "exit";
+    case PairReason::entry: return "entry";
+    case PairReason::loop: return "loop";
+    case PairReason::fork: return "fork";
+    case PairReason::join: return "join";
+    case PairReason::merged: return "merged";
+  }
+  return "?";
+}
+
+namespace {
+
+// Every inserted pair as a list, forks and joins left out.
+std::vector<SyncPair> all_pairs(const Graph& graph, const Insertion& inserted) {
+  std::vector<SyncPair> out;
+  out.reserve(inserted.sources.size());
+  for (const NodeId n : graph.order()) {
+    for (const ForeignSource& s : inserted.of(n)) out.push_back({s.node(), n, s.reason()});
+  }
+  return out;
+}
+
+std::string arrow(const Graph& graph, const SyncPair& p) {
+  return fmt::format("{} -> {}", quote_name(graph.name(p.from)), quote_name(graph.name(p.to)));
+}
+
+Result<SyncPlan> plan_compat(const ReduceInput& in) {
+  MST_TRY(CompatResult compat, compat_events(in.graph, in.on, in.activation));
+  const CompatEvents loops = loop_events(in.graph, in.on, in.activation, compat.events);
+  compat.events.insert(compat.events.end(), loops.begin(), loops.end());
+  compat.counts.loops = static_cast<std::uint32_t>(loops.size());
+  std::vector<SyncPair> given;
+  given.reserve(compat.events.size());
+  for (const CompatEvent& e : compat.events) given.push_back({e.from, e.to, e.reason});
+  MST_TRY(GivenPlan explained, explain_given(in, given));
+  SyncPlan plan = std::move(explained.plan);
+  plan.compat = compat.counts;
+  for (const SyncPair& p : explained.lost) {
+    plan.warnings.push_back(Error{ErrorCode::race, fmt::format("compat drops {}, but nothing that it keeps orders the two in every run", arrow(in.graph, p))}
+                                .help("use sync=exact, or add a control edge from each activator of the stream"));
+  }
+  return plan;
+}
+
+}  // namespace
+
+Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const SyncOptions& options) {
+  if (on.placement.size() != graph.node_count()) {
+    return Error{ErrorCode::plan_mismatch, fmt::format("the assignment has {} nodes, the graph {}", on.placement.size(),
+                                                       graph.node_count())};
+  }
+  MST_TRY(const Activation activation, plan_activation(graph, on));
+  const ControlFlow flow(graph);
+  MST_TRY(const Insertion inserted, insert_pairs(graph, on, activation, flow));
+  const ReduceInput in{graph, on, inserted, activation, flow};
+
+  SyncPlan plan;
+  switch (options.mode) {
+    case SyncMode::none: {
+      MST_TRY(GivenPlan given, explain_given(in, all_pairs(graph, inserted)));
+      plan = std::move(given.plan);
+      break;
+    }
+    case SyncMode::compat: {
+      MST_TRY(plan, plan_compat(in));
+      break;
+    }
+    case SyncMode::exact:
+    case SyncMode::fewest: {
+      MST_TRY(plan, reduce(in));
+      break;
+    }
+  }
+  const bool conditional = !activation.empty() || flow.scoped() || !graph.annotations().batch.empty() || flow.has_jumps();
+  if (conditional || options.mode == SyncMode::fewest) {
+    Conditions conditions(graph, on, activation, flow);
+    for (const SyncPair& p : plan.kept) {
+      auto error = conditional ? conditions.conditional_wait(p) : std::nullopt;
+      if (!error) continue;
+      if (options.mode != SyncMode::compat) return std::move(*error);
+      plan.warnings.push_back(std::move(*error));
+    }
+    if (options.mode == SyncMode::fewest && plan.kept.size() > options.max_pairs) {
+      MST_TRY(plan, merge_pairs(in, conditions, std::move(plan), options.max_pairs));
+    }
+  }
+  plan.mode = options.mode;
+  plan.warnings.insert(plan.warnings.end(), inserted.warnings.begin(), inserted.warnings.end());
+  if (options.count_compat && !plan.compat) {
+    MST_TRY(CompatResult compat, compat_events(graph, on, activation));
+    compat.counts.loops = static_cast<std::uint32_t>(loop_events(graph, on, activation, compat.events).size());
+    plan.compat = compat.counts;
+  }
+  plan.kind = options.kind;
+  if (options.kind == EventKind::notify && graph.dynamic()) {
+    plan.kind = EventKind::event;
+    plan.warnings.push_back(Error{ErrorCode::no_effect, "a graph of dynamic shapes keeps events: notifies need static shapes"}
+                                .help("leave event_kind at event for this graph"));
+  }
+  return plan;
+}
+
+}  // namespace millstream

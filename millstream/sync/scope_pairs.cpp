@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What scopes and loops need beside the graph's edges.
+#include <algorithm>
+
+#include "millstream/sync/insert.h"
+
+namespace millstream {
+namespace {
+
+class ScopePairs {
+ public:
+  ScopePairs(const Graph& graph, const StreamAssignment& on, const Activation& activation, const ControlFlow& flow)
+      : graph_(graph), on_(on), activation_(activation), flow_(flow) {}
+
+  std::vector<SyncPair> run() {
+    if (flow_.scoped()) entries();
+    if (!activation_.empty()) {
+      loops();
+      if (flow_.scoped()) scope_loops();
+    }
+    std::stable_sort(out_.begin(), out_.end(), [](const SyncPair& a, const SyncPair& b) {
+      return a.to != b.to ? a.to < b.to : a.from < b.from;
+    });
+    return std::move(out_);
+  }
+
+ private:
+  // The first node of a scope on a stream that runs already when the scope opens.
+  void entries() {
+    std::vector<std::vector<StreamId>> seen(graph_.scope_count());
+    for (const NodeId n : graph_.order()) {
+      const ScopeId s = graph_.scope_of(n);
+      const auto& first = flow_.scope(s).first_active;
+      if (s.index == 0 || !first || !on_.placement[n] || !on_.placement[*first]) continue;
+      const StreamId stream = on_.placement[n]->stream;
+      if (stream == on_.placement[*first]->stream) continue;
+      if (std::find(seen[s.index].begin(), seen[s.index].end(), stream) != seen[s.index].end()) continue;
+      seen[s.index].push_back(stream);
+      bool outside = activation_.head(stream);
+      if (!outside) {
+        for (const NodeId a : activation_.started_by[stream]) outside = outside || !flow_.inside(graph_.scope_of(a), s);
+      }
+      if (outside) out_.push_back({*first, n, PairReason::entry});
+    }
+  }
+
+  // What a loop activation starts again has ended before the switch above it.
+  void loops() {
+    std::vector<std::optional<NodeId>> last;
+    std::vector<std::uint8_t> has_switch;
+    for (const Activator& a : activation_.activators) {
+      if (!a.loop || !a.loop_switch || !on_.placement[*a.loop_switch]) continue;
+      if (last.empty()) {
+        last.resize(on_.streams.size());
+        has_switch.resize(on_.streams.size(), 0);
+        for (const NodeId n : graph_.order()) {
+          if (!on_.placement[n]) continue;
+          last[on_.placement[n]->stream.index] = n;
+          if (graph_.type(n) == "StreamSwitch") has_switch[on_.placement[n]->stream.index] = 1;
+        }
+      }
+      for (const StreamId s : a.streams) {
+        if (!last[s.index] || has_switch[s.index] != 0 || flow_.region_of(*last[s.index]).index != 0) continue;
+        if (s != on_.placement[*a.loop_switch]->stream) out_.push_back({*last[s.index], *a.loop_switch, PairReason::loop});
+      }
+    }
+  }
+
+  // What a scope inside a loop starts has ended before the scope closes.
+  void scope_loops() {
+    struct Started {
+      ScopeId scope;
+      StreamId stream;
+      std::optional<NodeId> last = std::nullopt;
+    };
+    std::vector<std::vector<Started>> by_stream(on_.streams.size());
+    bool any = false;
+    for (const Activator& a : activation_.activators) {
+      const ScopeId s = graph_.scope_of(a.node);
+      if (a.loop || !flow_.scope(s).in_loop) continue;
+      for (const StreamId stream : a.streams) {
+        auto& list = by_stream[stream.index];
+        const bool known = std::any_of(list.begin(), list.end(), [&](const Started& k) { return k.scope == s; });
+        if (!known) list.push_back({s, stream});
+        any = true;
+      }
+    }
+    if (!any) return;
+    for (const NodeId n : graph_.order()) {
+      if (!on_.placement[n]) continue;
+      for (Started& k : by_stream[on_.placement[n]->stream.index]) {
+        if (flow_.inside(graph_.scope_of(n), k.scope)) k.last = n;
+      }
+    }
+    for (const auto& list : by_stream) {
+      for (const Started& k : list) {
+        const auto& closing = flow_.scope(k.scope).closing;
+        if (!k.last || !closing || *k.last == *closing || !on_.placement[*closing]) continue;
+        if (on_.placement[*closing]->stream != k.stream) out_.push_back({*k.last, *closing, PairReason::loop});
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const StreamAssignment& on_;
+  const Activation& activation_;
+  const ControlFlow& flow_;
+  std::vector<SyncPair> out_;
+};
+
+}  // namespace
+
+std::vector<SyncPair> scope_pairs(const Graph& graph, const StreamAssignment& on, const Activation& activation,
+                                  const ControlFlow& flow) {
+  if (!flow.scoped() && activation.empty()) return {};
+  return ScopePairs(graph, on, activation, flow).run();
+}
+
+}  // namespace millstream
