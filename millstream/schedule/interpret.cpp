@@ -139,11 +139,15 @@ class Interpreter {
       }
     }
     const TaskTypes emits(graph_);
+    std::set<NodeId> owners;  // what they do is done by their scopes
+    for (const ScopeId s : graph_.scopes()) {
+      if (const auto& n = graph_.scope(s).parent_node) owners.insert(*n);
+    }
     for (const NodeId n : graph_.nodes()) {
       std::size_t launches = 0;
       for (const std::size_t t : tasks_of_[n]) launches += task(t).kind == Task::Kind::launch;
       const bool activates = graph_.type(n) == "StreamActive";
-      if ((emits(n) && tasks_of_[n].empty() && !activates) || launches > 1) {
+      if ((emits(n) && tasks_of_[n].empty() && !activates && owners.count(n) == 0) || launches > 1) {
         find(Kind::wrong_count, fmt::format("node {} has {} tasks", name(n), launches), n);
       }
     }
@@ -376,6 +380,10 @@ class Interpreter {
                                          task(streams_[s].at).index));
       }
     }
+    for (std::uint32_t e = 0; e < schedule_.event_count; ++e) {
+      if (records_[e].size() == waits_[e].size() || runs_[instances_[records_[e].back()].task].size() < 2) continue;
+      find(Kind::stale_event, fmt::format("event e{} of a loop is recorded once more than it is waited for", e));
+    }
     if (switches_) {
       check_iterations();
     } else {
@@ -383,8 +391,20 @@ class Interpreter {
     }
   }
 
-  void need(std::size_t a, std::size_t b, NodeId u, NodeId v) {
-    if (a != b && (a > b || !before(a, b))) find(Kind::lost_order, fmt::format("{} may run before {}", name(v), name(u)), u, v);
+  // Run `which_u` of u before run `which_v` of v, all their tasks; of a StreamActive, the task that leads to v.
+  void need(NodeId u, std::size_t which_u, NodeId v, std::size_t which_v) {
+    for (const std::size_t b : tasks_of_[v]) {
+      const std::size_t k = runs_[b][which_v];
+      bool all = true, any = false;
+      for (const std::size_t a : tasks_of_[u]) {
+        const std::size_t i = runs_[a][which_u];
+        const bool good = i < k && before(i, k);
+        all = all && good;
+        any = any || good;
+      }
+      const bool activates = task(tasks_of_[u].front()).kind == Task::Kind::activate;
+      if (!(activates ? any : all)) find(Kind::lost_order, fmt::format("{} may run before {}", name(v), name(u)), u, v);
+    }
   }
 
   void check_trace(const Trace& trace) {
@@ -401,9 +421,7 @@ class Interpreter {
     for (const auto& [v, count] : trace) {
       for (const NodeId u : before_[v]) {
         if (!latest[u.index]) continue;
-        for (const std::size_t a : tasks_of_[u]) {
-          for (const std::size_t b : tasks_of_[v]) need(runs_[a][*latest[u.index]], runs_[b][count], u, v);
-        }
+        need(u, *latest[u.index], v, count);
       }
       latest[v.index] = count;
     }
@@ -412,13 +430,20 @@ class Interpreter {
   void check_iterations() {
     for (const NodeId v : graph_.nodes()) {
       for (const NodeId u : before_[v]) {
-        for (const std::size_t a : tasks_of_[u]) {
-          for (const std::size_t b : tasks_of_[v]) {
-            for (const std::size_t i : runs_[a]) {
-              for (const std::size_t k : runs_[b]) {
-                if (instances_[i].epoch == instances_[k].epoch) need(i, k, u, v);
+        // The runs of one iteration, task by task: the tasks of a switch and of its relay do not all run.
+        for (const std::size_t b : tasks_of_[v]) {
+          for (const std::size_t k : runs_[b]) {
+            bool all = true, any = false, some = false;
+            for (const std::size_t a : tasks_of_[u]) {
+              for (const std::size_t i : runs_[a]) {
+                if (instances_[i].epoch != instances_[k].epoch) continue;
+                some = true;
+                all = all && i < k && before(i, k);
+                any = any || (i < k && before(i, k));
               }
             }
+            const bool activates = task(tasks_of_[u].front()).kind == Task::Kind::activate;
+            if (some && !(activates ? any : all)) find(Kind::lost_order, fmt::format("{} may run before {}", name(v), name(u)), u, v);
           }
         }
       }

@@ -50,6 +50,7 @@ class ControlReplay {
       advance(s);
     }
     explain_stuck();
+    judge_unread();
     judge_restarts();
     judge_counts();
     return std::move(out_);
@@ -60,7 +61,7 @@ class ControlReplay {
     RegionId region;
     Clock clock;
   };
-  struct Join {
+  struct Join {  // reached once `stream` is at `position`: all before the label is past, or the stream has started
     std::uint32_t stream = 0;
     std::uint32_t position = 0;
     std::vector<Way> ways;
@@ -413,7 +414,7 @@ class ControlReplay {
     }
     if (ways.empty()) return;
     lane.now = lowest(ways);
-    lane.region = meet(s, i + 2, std::move(ways));
+    lane.region = meet(s, i + 1, std::move(ways));
     lane.now[s] = i + 1;
     lane.alive = true;
     for (const std::uint32_t l : lane.loops) {
@@ -422,7 +423,7 @@ class ControlReplay {
       for (const std::uint32_t label : targets(task)) {
         if (loops_[l].exits.count(label) == 0) continue;
         loops_[l].joins.push_back(static_cast<std::uint32_t>(joins_.size()));
-        joins_.push_back({s, i + 2, loops_[l].ways});
+        joins_.push_back({s, i + 1, loops_[l].ways});
       }
     }
   }
@@ -525,11 +526,21 @@ class ControlReplay {
     return false;
   }
 
+  bool is_activation(const Done& d) const { return tasks(d.stream)[d.position - 2].kind == Task::Kind::activate; }
+  // A StreamActive has a task a stream: the one that leads here counts.
+  bool led_by_activation(NodeId first, const Lane& lane) const {
+    for (std::uint32_t p = first_part_[first]; p != kNone; p = parts_[p].next) {
+      if (is_activation(parts_[p].done) && known(parts_[p].done, lane.now, lane.region)) return true;
+    }
+    return false;
+  }
+
   void need(std::uint32_t s, std::uint32_t i, NodeId n) {
     const Lane& lane = lanes_[s];
     const Done here{s, i + 2, lane.region};
     for (std::uint32_t r = required_.begin[n.index]; r < required_.begin[n.index + 1]; ++r) {
       const NodeId first = required_.items[r].first;
+      if (led_by_activation(first, lane)) continue;
       if (parts_left_[first] != 0) unseen_[first.index].push_back({r, here});
       for (std::uint32_t p = first_part_[first]; p != kNone; p = parts_[p].next) {
         const Done& u = parts_[p].done;
@@ -576,7 +587,9 @@ class ControlReplay {
     judge_regions(e, found->record, here);
     std::erase_if(event.taken, [&](const Done& w) { return regions_.implies(w.region, lane.region); });
     event.taken.push_back(here);
-    if (ignore_ != ref(s, i)) {
+    if (ignore_ == ref(s, i)) {
+      ignored_record_ = ref(found->record.stream, found->record.position - 2);
+    } else {
       for (std::uint32_t t = 0; t < width_; ++t) lane.now[t] = std::max(lane.now[t], found->clock[t]);
     }
     const std::uint32_t rs = found->record.stream, ri = found->record.position - 2;
@@ -655,6 +668,17 @@ class ControlReplay {
     }
   }
 
+  // A record in a loop that no wait takes meets itself in the next iteration.
+  void judge_unread() {
+    for (const EventId e : ids<EventId>(events_.size())) {
+      for (const Open& o : events_[e].open) {
+        if (!o.takers.empty() || regions_[o.record.region].loops.empty()) continue;
+        report_reuse(e, fmt::format("event e{} is recorded in every iteration by stream {} {}, and no wait takes it", e.index, o.record.stream,
+                                    place(o.record.stream, o.record.position - 2)), o.record.stream);
+      }
+    }
+  }
+
   // Everything a loop starts has ended where it goes back.
   void judge_restarts() {
     if (!out_.violations.empty()) return;
@@ -667,6 +691,7 @@ class ControlReplay {
           if (std::find(around.begin(), around.end(), l) == around.end()) continue;
           for (auto i = static_cast<std::uint32_t>(tasks(t).size()); i-- > 0;) {
             if (back.clock[t] >= i + 2) break;
+            if (ignored_record_ == ref(t, i)) continue;  // goes with its wait
             if (lane.regions[i] == dead() || regions_.exclusive(lane.regions[i], back.at.region)) continue;
             if (known({t, i + 2, lane.regions[i]}, back.clock, back.at.region)) continue;
             const Task& from = tasks(back.at.stream)[back.at.position - 2];
@@ -687,7 +712,8 @@ class ControlReplay {
     if (switches_ || !out_.violations.empty()) return;
     IdVec<ScopeId, std::optional<RegionId>> of_scope(graph_.scope_count());
     of_scope[ScopeId(0)] = RegionId(0);
-    IdVec<NodeId, std::uint32_t> first(graph_.node_count(), kNone);
+    // What stands before a scope's first label, or closes it, runs as often as what is around the scope.
+    std::vector<bool> around(graph_.node_count(), false);
     if (graph_.scope_count() > 1) {
       IdVec<NodeId, RegionId> label(graph_.node_count(), dead());
       for (std::uint32_t s = 0; s < width_; ++s) {
@@ -698,6 +724,8 @@ class ControlReplay {
       for (const NodeId n : graph_.order()) {
         auto& scope = of_scope[graph_.scope_of(n)];
         if (!scope && label[n] != dead()) scope = label[n];
+        const auto& roles = graph_.annotations().roles.get(n);
+        around[n.index] = graph_.scope_of(n).index != 0 && ((!scope && graph_.type(n) == "LabelSwitchByIndex") || (roles && roles->end_node));
       }
       for (const ScopeId s : graph_.scopes()) {
         if (!of_scope[s]) of_scope[s] = of_scope[graph_.scope(s).parent];
@@ -706,9 +734,11 @@ class ControlReplay {
     for (std::uint32_t s = 0; s < width_; ++s) {
       for (std::uint32_t i = 0; i < tasks(s).size(); ++i) {
         const Task& t = tasks(s)[i];
-        if (t.kind != Task::Kind::launch && t.kind != Task::Kind::attached && t.kind != Task::Kind::activate) continue;
+        if (!has_node(t)) continue;
         const NodeId n = node_of(t);
-        if (lanes_[s].regions[i] == *of_scope[graph_.scope_of(n)]) continue;
+        const ScopeId scope = graph_.scope_of(n);
+        const bool outside = around[n.index] && graph_.type(n) != "NetOutput";
+        if (lanes_[s].regions[i] == *of_scope[outside ? graph_.scope(scope).parent : scope]) continue;
         Violation& v = add(Violation::Kind::region,
                            lanes_[s].regions[i] == dead()
                                ? fmt::format("{} on stream {} is never reached", name(n), s)
@@ -725,6 +755,7 @@ class ControlReplay {
   const Schedule& schedule_;
   const RequirementList& required_;
   const std::optional<TaskRef> ignore_;
+  std::optional<TaskRef> ignored_record_;
   const std::uint32_t width_;
   IdVec<NodeId, std::uint32_t> rank_;
   IdVec<NodeId, std::uint32_t> first_part_;

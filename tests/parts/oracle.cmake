@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+mst_test(oracle_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/oracle_property_test.cpp DEPS schedule)
