@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a sync plan without trusting it or the code that made it: where the reducer walks forwards and asks
-// what is known complete, this walks backwards and asks what is reached first.
+// Checks a sync plan without trusting it or the code that made it. Paths are followed on points: the place before
+// the i-th task of a stream is 3i-2 (waits, fork), the task 3i-1, the place behind it 3i (join, records). A path may
+// follow its first stream as far as it likes; where it came to a stream over a step, it must not pass a label that
+// is reached in other ways, unless by a start fact. Which pairs are required in a graph with scopes is read from
+// insert_pairs; in others from the edges.
+//
+// Redundant pairs: where the reducer walks forwards and asks what is known complete, this walks backwards and asks
+// what is reached first; with alternatives or attached streams forwards again, with clocks of its own.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "millstream/graph/dependencies.h"
 #include "millstream/graph/text.h"
+#include "millstream/sync/insert.h"
 #include "millstream/sync/sync_plan.h"
 
 namespace millstream {
@@ -34,13 +42,27 @@ class PlanVerifier {
         return std::move(errors_);
       }
     }
+    Result<Activation> activation = plan_activation(graph_, on_);
+    if (!activation.ok()) {
+      errors_.push_back(activation.error());
+      return std::move(errors_);
+    }
+    activation_ = std::move(activation).value();
     number_positions();
+    find_ways();
     check_kept();
     if (!errors_.empty()) return std::move(errors_);  // what follows reads the pairs
+    for (std::uint32_t f = 0; f < plan_.starts.size(); ++f) check_fact(f);
     for (const DroppedPair& d : plan_.dropped) check_certificate(d);
     check_requirements();
     if (!sort_walk()) return std::move(errors_);
-    if (plan_.mode == SyncMode::exact) check_irredundant();
+    if (plan_.mode == SyncMode::exact) {
+      if (ways_.empty() && part_.empty()) {
+        check_irredundant();
+      } else {
+        check_irredundant_with_ways();
+      }
+    }
     return std::move(errors_);
   }
 
@@ -52,34 +74,179 @@ class PlanVerifier {
     return n.index < graph_.node_count() ? quote_name(graph_.name(n)) : fmt::format("#{}", n.index);
   }
   std::string arrow(const SyncPair& p) const { return fmt::format("{} -> {}", name(p.from), name(p.to)); }
-  // a, and later or the same on its stream, b
-  bool along(NodeId a, NodeId b) const { return stream(a) == stream(b) && position_[a] <= position_[b]; }
+  // A place on a stream.
+  struct Point {
+    std::uint32_t stream;
+    std::uint32_t at;
+  };
+  Point before(NodeId n) const { return {stream(n), 3 * position_[n] - 2}; }
+  Point behind(NodeId n) const { return {stream(n), 3 * position_[n]}; }
+  bool is_fork_or_join(const SyncPair& p) const { return p.reason == PairReason::fork || p.reason == PairReason::join; }
+  std::uint32_t part_position(NodeId n, StreamId a) const {
+    const auto at = part_.find({n.index, a.index});
+    return at == part_.end() ? 0 : at->second;
+  }
+  Point from(const SyncPair& p) const {
+    if (p.reason == PairReason::fork) return before(p.from);
+    if (p.reason == PairReason::join) return {p.stream.index, 3 * part_position(p.from, p.stream)};
+    return behind(p.from);
+  }
+  Point to(const SyncPair& p) const {
+    if (p.reason == PairReason::fork) return {p.stream.index, 3 * part_position(p.to, p.stream) - 2};
+    if (p.reason == PairReason::join) return behind(p.to);
+    return before(p.to);
+  }
 
   void number_positions() {
     position_ = IdVec<NodeId, std::uint32_t>(graph_.node_count(), 0);
     nodes_on_.resize(on_.streams.size());
+    parts_on_.resize(on_.streams.size());
     for (const NodeId n : graph_.order()) {
       if (!on_.placement[n]) continue;
       nodes_on_[stream(n)].push_back(n);
       position_[n] = static_cast<std::uint32_t>(nodes_on_[stream(n)].size());
+      if (on_.attached.empty()) continue;
+      const auto& list = on_.attached.get(n);
+      if (!list) continue;
+      for (const StreamId a : *list) {
+        if (a.index >= on_.streams.size()) continue;
+        parts_on_[a.index].push_back(n);
+        part_[{n.index, a.index}] = static_cast<std::uint32_t>(parts_on_[a.index].size());
+      }
     }
+  }
+
+  // What leads to a node beside the node before it on its stream; itself stands for falling through.
+  void find_ways() {
+    for (const StreamId s : ids<StreamId>(on_.streams.size())) {
+      if (!activation_.head(s) && !nodes_on_[s.index].empty()) ways_[nodes_on_[s.index][0].index] = activation_.started_by[s];
+    }
+    if (!graph_.strings().find("LabelSet")) return;
+    std::map<std::int64_t, std::vector<NodeId>> jumps;  // those met so far, by label
+    IdVec<StreamId, std::uint8_t> left(on_.streams.size(), 0);
+    for (const NodeId n : graph_.order()) {
+      if (!on_.placement[n]) continue;
+      const std::string_view type = graph_.type(n);
+      std::uint8_t& gone = left[on_.placement[n]->stream];
+      if (type == "LabelSet") {
+        const auto found = jumps.find(graph_.attrs(n).get_int("label_index", -1));
+        if (found != jumps.end() && position_[n] > 1) {
+          std::vector<NodeId> list = found->second;
+          if (gone == 0) list.insert(list.begin(), n);
+          ways_[n.index] = std::move(list);
+          labels_on_[stream(n)].push_back({position_[n], gone == 0});
+        }
+      }
+      gone = type == "LabelGoto" || type == "LabelGotoEx" || type == "LabelSwitch" || type == "LabelSwitchByIndex" ? 1 : 0;
+      if (gone == 0) continue;
+      std::vector<std::int64_t> to = graph_.attrs(n).get_ints("label_list");
+      if (graph_.attrs(n).has("label_index")) to.push_back(graph_.attrs(n).get_int("label_index", 0));
+      for (const std::int64_t label : to) {
+        if (jumps[label].empty() || jumps[label].back() != n) jumps[label].push_back(n);
+      }
+    }
+  }
+
+  // Whether a stream leads from one place to a later one without passing a label that is reached otherwise.
+  bool leads(std::uint32_t s, std::uint32_t a, std::uint32_t b) const {
+    if (a > b) return false;
+    const auto found = labels_on_.find(s);
+    if (found == labels_on_.end()) return true;
+    for (const auto& [position, falls] : found->second) {
+      const std::uint32_t gate = falls ? 3 * position - 2 : 3 * position - 3;  // passed when going beyond it
+      if (a <= gate && b > gate) return false;
+    }
+    return true;
   }
 
   void check_kept() {
     kept_keys_.reserve(plan_.kept.size());
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> sides;  // forks 1, joins 2
     for (const SyncPair& p : plan_.kept) {
       if (!placed(p.from) || !placed(p.to)) {
         add(ErrorCode::plan_mismatch, fmt::format("pair {} names a node without a stream", arrow(p)));
+      } else if (is_fork_or_join(p)) {
+        std::uint32_t& side = sides[{p.from.index, p.stream.index}];
+        const std::uint32_t bit = p.reason == PairReason::fork ? 1 : 2;
+        if (p.from != p.to || part_position(p.from, p.stream) == 0 || (side & bit) != 0) {
+          add(ErrorCode::plan_mismatch, fmt::format("{} {} on stream {} does not belong to an attached stream, or stands twice", to_string(p.reason), arrow(p), p.stream.index));
+        }
+        side |= bit;
       } else if (stream(p.from) == stream(p.to)) {
         add(ErrorCode::plan_mismatch, fmt::format("pair {} stays on stream {}", arrow(p), stream(p.from)));
       } else {
         kept_keys_.push_back(key(p.from, p.to));
       }
     }
+    for (const auto& [at, position] : part_) {
+      if (sides[at] != 3) add(ErrorCode::race, fmt::format("{} lacks a fork or a join with its attached stream {}", name(NodeId(at.first)), at.second));
+    }
     std::sort(kept_keys_.begin(), kept_keys_.end());
     const auto twice = std::adjacent_find(kept_keys_.begin(), kept_keys_.end());
-    if (twice != kept_keys_.end()) {
+    if (twice != kept_keys_.end() && plan_.mode != SyncMode::compat) {  // compat adds loops' events unseen
       add(ErrorCode::plan_mismatch, fmt::format("pair {} -> {} is kept twice", name(NodeId(*twice >> 32)), name(NodeId(*twice & kNever))));
+    }
+  }
+
+  // Follows steps from `at`; facts from `facts` on are not proved yet. What is wrong, or nothing.
+  std::optional<std::string> follow(Point at, std::uint32_t begin, std::uint32_t length, std::uint32_t facts, Point end) const {
+    if (begin > plan_.path_pool.size() || length > plan_.path_pool.size() - begin) return "its path lies outside the plan";
+    bool first = true;
+    const auto reaches = [&](Point next) {
+      return at.stream == next.stream && (first ? at.at <= next.at : leads(at.stream, at.at, next.at));
+    };
+    for (std::uint32_t i = begin; i < begin + length; ++i) {
+      const std::uint32_t step = plan_.path_pool[i].index;
+      Point source{}, target{};
+      if ((step & kStartStep) != 0) {
+        const std::uint32_t f = step & ~kStartStep;
+        if (f >= facts) return fmt::format("its path names fact {} of {}", f, facts);
+        source = source_of(plan_.starts[f]);
+        target = landing(plan_.starts[f].start);
+      } else {
+        if (step >= plan_.kept.size()) return fmt::format("its path names pair {} of {}", step, plan_.kept.size());
+        source = from(plan_.kept[step]);
+        target = to(plan_.kept[step]);
+      }
+      if (!reaches(source)) return fmt::format("its path breaks at step {}", i - begin + 1);
+      at = target;
+      first = false;
+    }
+    if (!reaches(end)) return fmt::format("its path ends on stream {}, too late or elsewhere", at.stream);
+    return std::nullopt;
+  }
+
+  Point source_of(const StartFact& f) const {
+    if (f.stream.index == stream(f.source)) return behind(f.source);
+    return {f.stream.index, 3 * part_position(f.source, f.stream)};
+  }
+  // Where a fact about a node takes hold: before it, but of a label that is also fallen into behind its waits.
+  Point landing(NodeId start) const {
+    const auto found = ways_.find(start.index);
+    const bool falls = found != ways_.end() && !found->second.empty() && found->second.front() == start;
+    return {stream(start), 3 * position_[start] - (falls ? 1 : 2)};
+  }
+
+  void check_fact(std::uint32_t f) {
+    const StartFact& fact = plan_.starts[f];
+    const auto bad = [&](std::string why) {
+      add(ErrorCode::plan_mismatch, fmt::format("start fact {} (before {}): {}", f, name(fact.start), why));
+      broken_facts_ = true;
+    };
+    if (!placed(fact.start) || !placed(fact.source)) return bad("names a node without a stream");
+    if (fact.stream.index != stream(fact.source) && part_position(fact.source, fact.stream) == 0) return bad("its source is not on its stream");
+    const auto found = ways_.find(fact.start.index);
+    if (found == ways_.end()) return bad("nothing but its stream leads to the node");
+    if (fact.ways != found->second.size() || fact.ways_begin > plan_.start_ways.size() || fact.ways > plan_.start_ways.size() - fact.ways_begin) {
+      return bad(fmt::format("it proves {} ways of {}", fact.ways, found->second.size()));
+    }
+    const Point source = source_of(fact);
+    for (std::uint32_t w = 0; w < fact.ways; ++w) {
+      const StartWay& way = plan_.start_ways[fact.ways_begin + w];
+      if (way.through != found->second[w]) return bad(fmt::format("way {} is not {}", w, name(found->second[w])));
+      if (!placed(way.through)) return bad(fmt::format("{} has no stream", name(way.through)));
+      const Point end = way.through == fact.start ? before(fact.start) : behind(way.through);
+      if (const auto why = follow({source.stream, source.at - 1}, way.path_begin, way.path_length, f, end)) return bad(*why);
     }
   }
 
@@ -88,26 +255,25 @@ class PlanVerifier {
       add(ErrorCode::plan_mismatch, fmt::format("dropped pair {}: {}", arrow(d.pair), why));
     };
     if (!placed(d.pair.from) || !placed(d.pair.to)) return bad("names a node without a stream");
-    if (d.path_begin > plan_.path_pool.size() || d.path_length > plan_.path_pool.size() - d.path_begin) {
-      return bad("its path lies outside the plan");
-    }
     if (d.path_length == 0) return bad("has no path that implies it");
-    NodeId at = d.pair.from;
-    for (const PairId id : plan_.path(d)) {
-      if (id.index >= plan_.kept.size()) return bad(fmt::format("its path names pair {} of {}", id.index, plan_.kept.size()));
-      const SyncPair& p = plan_.kept[id.index];
-      if (!along(at, p.from)) return bad(fmt::format("its path breaks between {} and {}", name(at), name(p.from)));
-      at = p.to;
-    }
-    if (!along(at, d.pair.to)) return bad(fmt::format("its path ends at {}", name(at)));
+    const Point source = behind(d.pair.from);
+    const auto facts = broken_facts_ ? 0 : static_cast<std::uint32_t>(plan_.starts.size());
+    if (const auto why = follow({source.stream, source.at - 1}, d.path_begin, d.path_length, facts, before(d.pair.to))) return bad(*why);
     dropped_keys_.push_back(key(d.pair.from, d.pair.to));
   }
 
   // Nearest placed predecessors, through nodes without a stream.
   void collect(const Dependencies& direct, NodeId n) {
     found_.clear();
-    todo_.assign(direct.predecessors(n).begin(), direct.predecessors(n).end());
+    todo_.clear();
     std::vector<NodeId> passed;
+    const auto reach = [&](NodeId m) {
+      for (const NodeId p : direct.predecessors(m)) {
+        // What an Enter feeds is started by an activation behind it.
+        if (!is_enter(graph_.type(p)) || graph_.type(m) == "StreamActive") todo_.push_back(p);
+      }
+    };
+    reach(n);
     while (!todo_.empty()) {
       const NodeId p = todo_.back();
       todo_.pop_back();
@@ -115,7 +281,7 @@ class PlanVerifier {
         found_.push_back(p);
       } else if (!std::binary_search(passed.begin(), passed.end(), p)) {
         passed.insert(std::upper_bound(passed.begin(), passed.end(), p), p);
-        todo_.insert(todo_.end(), direct.predecessors(p).begin(), direct.predecessors(p).end());
+        reach(p);
       }
     }
     std::sort(found_.begin(), found_.end());
@@ -128,11 +294,23 @@ class PlanVerifier {
       return std::binary_search(keys.begin(), keys.end(), k);
     };
     const Dependencies direct(graph_);
-    std::size_t required = 0;
+    std::size_t required = 2 * part_.size();  // forks and joins
     std::vector<std::uint64_t> required_keys;
+    const ControlFlow flow(graph_);
+    std::optional<Insertion> inserted;
+    if (flow.scoped() || !activation_.empty()) {
+      Result<Insertion> pairs = insert_pairs(graph_, on_, activation_, flow);
+      if (!pairs.ok()) return errors_.push_back(pairs.error());
+      inserted = std::move(pairs).value();
+    }
     for (const NodeId n : graph_.nodes()) {
       if (!on_.placement[n]) continue;
-      collect(direct, n);
+      if (inserted) {
+        found_.clear();
+        for (const ForeignSource& s : inserted->of(n)) found_.push_back(s.node());
+      } else {
+        collect(direct, n);
+      }
       for (const NodeId p : found_) {
         if (stream(p) == stream(n)) {
           if (position_[p] > position_[n]) {
@@ -145,12 +323,13 @@ class PlanVerifier {
         required_keys.push_back(k);
         const bool kept = in(kept_keys_, k), dropped = in(dropped_keys_, k);
         if (!kept && !dropped) add(ErrorCode::race, fmt::format("{} -> {} is neither kept nor dropped with a proof", name(p), name(n)));
-        if (kept && dropped) add(ErrorCode::plan_mismatch, fmt::format("{} -> {} is both kept and dropped", name(p), name(n)));
+        if (kept && dropped && plan_.mode != SyncMode::compat) add(ErrorCode::plan_mismatch, fmt::format("{} -> {} is both kept and dropped", name(p), name(n)));
       }
     }
     std::sort(required_keys.begin(), required_keys.end());
     for (const SyncPair& p : plan_.kept) {
-      const bool dependency = p.reason == PairReason::data || p.reason == PairReason::control;
+      const bool dependency = p.reason == PairReason::data || p.reason == PairReason::control || p.reason == PairReason::exit ||
+                              p.reason == PairReason::entry || (p.reason == PairReason::loop && plan_.mode == SyncMode::exact);
       if (dependency && !in(required_keys, key(p.from, p.to))) {
         add(ErrorCode::plan_mismatch, fmt::format("kept pair {} is no {} dependency", arrow(p), to_string(p.reason)));
       }
@@ -165,14 +344,31 @@ class PlanVerifier {
     const std::size_t n = graph_.node_count();
     exits_begin_.assign(n + 1, 0);
     entries_.assign(n, 0);
-    for (const SyncPair& p : plan_.kept) {
-      ++exits_begin_[p.from.index + 1];
-      ++entries_[p.to.index];
+    std::vector<std::pair<NodeId, NodeId>> more;  // started streams, jumps, parts on one attached stream
+    for (const auto& [to, list] : ways_) {
+      for (const NodeId w : list) {
+        if (w.index != to && placed(w)) more.push_back({w, NodeId(to)});
+      }
     }
+    for (const auto& list : parts_on_) {
+      for (std::size_t i = 1; i < list.size(); ++i) more.push_back({list[i - 1], list[i]});
+    }
+    const auto each = [&](auto&& f) {
+      for (const SyncPair& p : plan_.kept) {
+        if (!is_fork_or_join(p)) f(p.from, p.to);
+      }
+      for (const auto& [from, to] : more) f(from, to);
+    };
+    std::size_t count = 0;
+    each([&](NodeId from, NodeId to) {
+      ++exits_begin_[from.index + 1];
+      ++entries_[to.index];
+      ++count;
+    });
     for (std::size_t i = 0; i < n; ++i) exits_begin_[i + 1] += exits_begin_[i];
-    exits_.resize(plan_.kept.size());
+    exits_.resize(count);
     std::vector<std::uint32_t> next(exits_begin_.begin(), exits_begin_.end() - 1);
-    for (const SyncPair& p : plan_.kept) exits_[next[p.from.index]++] = p.to;
+    each([&](NodeId from, NodeId to) { exits_[next[from.index]++] = to; });
 
     std::vector<std::uint32_t> open = entries_;
     std::size_t total = 0;
@@ -228,10 +424,83 @@ class PlanVerifier {
     }
   }
 
+  // Forwards: clock(n)[s] is the last place of stream s that is passed for certain when n has ended. A pair can go if
+  // the clock before its receiver, without it, has passed its sender.
+  void check_irredundant_with_ways() {
+    const std::size_t width = nodes_on_.size();
+    using Clock = std::vector<std::uint32_t>;
+    const auto raise = [](Clock& a, const Clock& b) {
+      for (std::size_t s = 0; s < a.size(); ++s) a[s] = std::max(a[s], b[s]);
+    };
+    std::map<std::uint32_t, std::vector<NodeId>> senders;  // by receiver
+    for (const SyncPair& p : plan_.kept) {
+      if (!is_fork_or_join(p)) senders[p.to.index].push_back(p.from);
+    }
+    std::vector<std::uint32_t> readers(graph_.node_count(), 0);
+    for (const auto& [to, list] : senders) {
+      for (const NodeId u : list) ++readers[u.index];
+    }
+    for (const auto& [to, list] : ways_) {
+      for (const NodeId w : list) ++readers[w.index];
+    }
+    std::vector<Clock> now(width, Clock(width, 0));
+    std::unordered_map<std::uint32_t, Clock> held;  // looked up only
+    const auto read = [&](NodeId n) {
+      if (--readers[n.index] == 0) held.erase(n.index);
+    };
+    for (const NodeId n : walk_) {
+      Clock& clock = now[stream(n)];
+      const auto found = ways_.find(n.index);
+      const bool falls = found != ways_.end() && !found->second.empty() && found->second.front() == n;
+      const auto arrive = [&] {
+        if (found == ways_.end()) return;
+        Clock least(width, kNever);
+        if (falls) least = clock;
+        for (const NodeId w : found->second) {
+          const auto row = held.find(w.index);
+          for (std::size_t s = 0; s < width && w != n; ++s) least[s] = std::min(least[s], row == held.end() ? 0 : row->second[s]);
+          if (w != n) read(w);
+        }
+        if (falls) --readers[n.index];
+        least[stream(n)] = clock[stream(n)];
+        clock = least;
+      };
+      if (!falls) arrive();
+      if (const auto list = senders.find(n.index); list != senders.end()) {
+        for (const NodeId u : list->second) {
+          bool covered = clock[stream(u)] >= 3 * position_[u] - 1;
+          for (const NodeId x : list->second) covered = covered || (x != u && held.at(x.index)[stream(u)] >= 3 * position_[u] - 1);
+          if (covered) add(ErrorCode::plan_mismatch, fmt::format("kept pair {} is implied by the others", arrow({u, n})));
+        }
+        for (const NodeId u : list->second) raise(clock, held.at(u.index));
+        for (const NodeId u : list->second) read(u);
+      }
+      if (falls) arrive();
+      clock[stream(n)] = 3 * position_[n] - 2;
+      if (!on_.attached.empty()) {
+        if (const auto& list = on_.attached.get(n)) {
+          for (const StreamId a : *list) {
+            raise(now[a.index], clock);
+            now[a.index][a.index] = 3 * part_position(n, a);
+          }
+          for (const StreamId a : *list) raise(clock, now[a.index]);
+        }
+      }
+      clock[stream(n)] = 3 * position_[n];
+      if (readers[n.index] != 0) held[n.index] = clock;
+    }
+  }
+
   const Graph& graph_;
   const StreamAssignment& on_;
   const SyncPlan& plan_;
+  Activation activation_;
   std::vector<Error> errors_;
+  bool broken_facts_ = false;
+  std::vector<std::vector<NodeId>> parts_on_;                                           // by attached stream
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_;               // node, attached stream: position from 1
+  std::map<std::uint32_t, std::vector<NodeId>> ways_;                                   // by node
+  std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, bool>>> labels_on_;      // by stream: position, fallen into
   IdVec<NodeId, std::uint32_t> position_;  // on its stream, from 1
   std::vector<std::vector<NodeId>> nodes_on_;
   std::vector<std::uint64_t> kept_keys_, dropped_keys_;
