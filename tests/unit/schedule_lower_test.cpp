@@ -87,7 +87,7 @@ TEST(Lower, LimitsNameNeededAndAllowed) {
   EXPECT_EQ(streams.code, ErrorCode::stream_limit);
   EXPECT_NE(streams.message.find("needs 2 streams, target boundless has 1"), std::string::npos) << streams.message;
   EXPECT_EQ(limited([](Limits& l) { l.events = 1; }).code, ErrorCode::allocation_limit);
-  EXPECT_EQ(limited([](Limits& l) { l.tasks_per_stream = 3; }).code, ErrorCode::task_limit);
+  EXPECT_EQ(limited([](Limits& l) { l.tasks_per_stream = 1; }).code, ErrorCode::task_limit);
 }
 
 TEST(Lower, APairAgainstTheOrderIsRefused) {
