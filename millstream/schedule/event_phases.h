@@ -23,6 +23,7 @@ struct EventUse {
 struct Events {
   std::vector<EventUse> uses;
   std::uint32_t count = 0;  ///< event_num: no id is above it
+  friend bool operator==(const Events&, const Events&) = default;
 };
 
 /// Only one branch of a multi-dims model runs at a time: events outside any come first, then each branch
