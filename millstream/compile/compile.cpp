@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/graph/flatten.h"
+
 namespace millstream {
 
 double Compiled::total_ms() const {
@@ -35,8 +37,13 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
   clock.done("sync");
   MST_TRY(out.schedule, lower(graph, out.assignment, out.sync, target, options.lower));
   clock.done("lower");
-  MST_TRY(out.memory, plan_memory(graph, out.schedule, options.memory));
-  clock.done("memory");
+  if (out.schedule.has_control()) {
+    // Buffers of branches that exclude each other and of iterations need rules of their own.
+    out.memory.buffers = IdVec<ValueId, std::optional<Buffer>>(graph.value_count());
+  } else {
+    MST_TRY(out.memory, plan_memory(graph, out.schedule, options.memory));
+    clock.done("memory");
+  }
   if (!options.verify) return {};
   const CheckReport report = check(graph, out.schedule, &target, out.memory.reuse, false);
   if (!report.ok()) {
@@ -48,6 +55,17 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
 }
 
 }  // namespace
+
+bool uses_rule_chain(const Graph& graph, const Target& target, const AssignOptions& options) {
+  if (options.single_stream) return false;
+  if (options.strategy) return *options.strategy == Strategy::ge;
+  return target.engines_in_input && !graph.annotations().engine.empty();
+}
+
+Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options) {
+  if (graph.body_count() == 0 || !uses_rule_chain(graph, target, options.assign)) return graph;
+  return flatten(graph);
+}
 
 Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options) {
   Compiled out;

@@ -209,7 +209,7 @@ Result<Side> side_of(const std::string& path, const DiffOptions& options) {
   Side side;
   if (!loaded.schedule) {
     MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, model));
-    MST_TRY(Compiled compiled, compile(loaded.graph, pipeline.target, pipeline.compile));
+    MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
     loaded.schedule = std::move(compiled.schedule);
   }
   // A pair: the last launch before the record, the first launch after the wait, by event.

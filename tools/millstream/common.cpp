@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/graph/flatten.h"
 #include "millstream/graph/text.h"
 #include "millstream/import/file_bytes.h"
 #include "millstream/ops/op.h"
@@ -139,6 +140,11 @@ Result<Loaded> load_plan(const ModelOptions& options) {
     return error;
   }
   out.graph = std::move(graph).value();
+  // A plan of the rule chain is one of the flattened graph.
+  if (out.graph.body_count() != 0 && hash_of(out.graph) != plan.graph_hash) {
+    MST_TRY(Graph flat, flatten(out.graph));
+    if (hash_of(flat) == plan.graph_hash) out.graph = std::move(flat);
+  }
   out.dims = import.dims;
   MST_TRY_VOID(verify_plan(out.graph, plan, nullptr));
   out.schedule = plan.schedule;
@@ -162,7 +168,16 @@ Result<Loaded> load_text(const ModelOptions& options) {
     return Error{ErrorCode::usage, fmt::format("\"{}\" holds a schedule but no graph", options.path)}.help("give its model with --graph MODEL");
   }
   if (sections.has_schedule) {
-    MST_TRY(out.schedule, parse_schedule(sections.schedule, out.graph, options.path, sections.schedule_line));
+    Result<Schedule> schedule = parse_schedule(sections.schedule, out.graph, options.path, sections.schedule_line);
+    if (!schedule.ok() && out.graph.body_count() != 0) {
+      // A schedule of the rule chain names the nodes of the flattened graph.
+      MST_TRY(Graph flat, flatten(out.graph));
+      if (Result<Schedule> again = parse_schedule(sections.schedule, flat, options.path, sections.schedule_line); again.ok()) {
+        out.graph = std::move(flat);
+        schedule = std::move(again);
+      }
+    }
+    MST_TRY(out.schedule, std::move(schedule));
   }
   return out;
 }
@@ -187,6 +202,11 @@ Result<Loaded> load(const ModelOptions& options) {
   }();
   if (out.ok()) out->read_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return out;
+}
+
+Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline) {
+  MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
+  return compile(loaded.graph, pipeline.target, pipeline.compile);
 }
 
 void complain(const std::string& text) {

@@ -62,6 +62,9 @@ struct Loaded {
 /// --graph is given; a plan that does not match the graph is refused.
 Result<Loaded> load(const ModelOptions& options);
 
+/// Prepares the loaded graph (it becomes the one that the plan's ids mean) and compiles it.
+Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline);
+
 /// Refuses an output that would take the place of what the command reads. A plan may be written over a plan.
 Result<void> check_output(const std::string& output, const ModelOptions& options, const std::string& model_path);
 bool ends_with(std::string_view text, std::string_view end);

@@ -68,7 +68,7 @@ int run_compile(const Options& options) {
   Result<ResolvedPipeline> pipeline = resolve(options.pipeline, options.model);
   if (!pipeline.ok()) return fail(pipeline.error());
   const std::uint64_t rss_before = peak_rss_kb();
-  Result<Compiled> compiled = compile(loaded->graph, pipeline->target, pipeline->compile);
+  Result<Compiled> compiled = compile_loaded(*loaded, *pipeline);
   if (!compiled.ok()) return fail(compiled.error());
   if (!options.output.empty()) {
     if (auto r = write_output(options, *loaded, *compiled); !r.ok()) return fail(r.error());

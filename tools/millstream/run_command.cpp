@@ -388,7 +388,7 @@ Result<int> run_model(const Options& options) {
     MST_TRY(memory, plan_memory(loaded.graph, schedule, pipeline.compile.memory));
     threads = pipeline.compile.assign.threads_per_op.value_or(1);
   } else {
-    MST_TRY(Compiled compiled, compile(loaded.graph, pipeline.target, pipeline.compile));
+    MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
     json = compile_json(loaded.graph, compiled, pipeline.target);
     if (!options.model.json) {
       for (const Error& w : compiled.assignment.warnings) warn(w);
