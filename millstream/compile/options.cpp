@@ -72,6 +72,10 @@ Result<void> set_sync(CompileOptions& o, const OptionRow& row, std::string_view 
     o.sync.mode = SyncMode::exact;
   } else if (value == "none") {
     o.sync.mode = SyncMode::none;
+  } else if (value == "compat") {
+    o.sync.mode = SyncMode::compat;
+  } else if (value == "fewest") {
+    o.sync.mode = SyncMode::fewest;
   } else {
     return illegal(row, value);
   }
@@ -107,8 +111,9 @@ const std::vector<OptionRow>& option_table() {
        "auto uses as many streams as are useful even when one is predicted faster (measurements, stress)", set_force},
       {"threads_per_op", "", "--threads-per-op", "auto, 1..1024", "auto",
        "threads one operator may use; auto picks it together with the streams for the cores there are", set_threads},
-      {"sync", "", "", "exact, none", "exact",
-       "exact: the unique minimum of waits; none: keep every inserted pair (comparisons)", set_sync},
+      {"sync", "", "", "exact, compat, fewest, none", "exact",
+       "exact: the unique minimum of waits; compat: the three local rules of Graph Engine; fewest: fewer waits than exact by adding order, only where the target has too few events; none: keep every inserted pair (comparisons)",
+       set_sync},
       {"event_ids", "", "", "minimal, sequential", "minimal",
        "minimal: an id is used again when its old wait provably happens first", set_event_ids},
       {"memory_reuse", "", "", "true, false", "true", "buffers share memory where happens-before allows it", set_reuse},

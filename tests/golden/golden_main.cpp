@@ -101,6 +101,8 @@ Result<Words> words_of(const std::string& line) {
       w.operands.push_back(word);
     } else if (word.substr(0, eq) == "target") {
       w.target = word.substr(eq + 1);
+    } else if (word.substr(0, eq) == "max_pairs") {  // of sync=fewest
+      w.options.sync.max_pairs = static_cast<std::uint32_t>(std::stoul(word.substr(eq + 1)));
     } else if (word.substr(0, eq) == "device") {
       if (word.substr(eq + 1) != "sim") return Error{ErrorCode::usage, "pictures run on device=sim"};
     } else {
@@ -134,7 +136,10 @@ Result<std::string> answer(const Graph& graph, const Directive& d, const std::st
   if (w.verb == "sync") {
     MST_TRY(const StreamAssignment on, assign_streams(graph, target, w.options.assign));
     MST_TRY(const SyncPlan plan, plan_sync(graph, on, w.options.sync));
-    return print(graph, on, plan);
+    std::string out;
+    for (const Error& warning : plan.warnings) out += to_string(warning, "warning") + "\n";
+    for (const Error& error : verify(graph, on, plan)) out += to_string(error) + "\n";
+    return out + print(graph, on, plan);
   }
   MST_TRY(const Compiled c, compile(graph, target, w.options));
   std::string warnings;
