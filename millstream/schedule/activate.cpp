@@ -82,6 +82,14 @@ Streams with_pieces(const StartInput& in, const Streams& logical, const std::vec
   return out;
 }
 
+// Linear.
+bool runs_before(const Graph& graph, NodeId a, NodeId b) {
+  for (const NodeId n : graph.order()) {
+    if (n == a || n == b) return n == a;
+  }
+  return false;
+}
+
 void collect_started(Starts& starts, const Graph& graph) {
   Streams all;
   for (const StartList& list : starts.lists) {
@@ -177,6 +185,8 @@ Result<Starts> update_starts(const StartInput& in) {
     for (StartList& list : out.lists) {
       const auto& roles = in.graph.annotations().roles.get(list.node);
       if (!roles || !roles->first_active || in.graph.scope_of(list.node) != scope) continue;
+      // A cut before the activation, on its own stream: it stands on the piece.
+      if (in.on.placement[list.node]->stream == in.splitting.logical_of[i] && runs_before(in.graph, p.node, list.node)) break;
       add(list.streams, p.opened.index);
       std::sort(list.streams.begin(), list.streams.end());
       break;

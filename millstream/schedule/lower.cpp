@@ -196,6 +196,7 @@ class Lowering {
     for (std::size_t s = 0; s < tasks.size(); ++s) out_.streams[PhysicalStreamId(s)].tasks.reserve(tasks[s]);
 
     const TaskTypes emits(graph_);
+    const std::vector<std::uint8_t> by_scopes = done_by_scopes();
     const auto record_each = [&](NodeId n, auto visit) {
       for (std::uint32_t i = first_record[n.index]; i != kEnd; i = next_record[i]) visit(i, all[i]);
     };
@@ -212,7 +213,7 @@ class Lowering {
       const auto kind = control_.none() ? std::nullopt : control_.of(n);
       if (kind) {
         MST_TRY_VOID(emit_control(n, *kind, lane));
-      } else if (emits(n)) {
+      } else if (emits(n) && (by_scopes.empty() || by_scopes[n.index] == 0)) {
         lane.push_back(Task::launch(n));
       }
       if (attached) {
@@ -226,6 +227,20 @@ class Lowering {
       });
     }
     return {};
+  }
+
+  // Nodes whose work is done by the tasks of their scopes: those whose scopes begin with an activation. A node that owns
+  // scopes without one launches them as a model of its own.
+  std::vector<std::uint8_t> done_by_scopes() const {
+    std::vector<std::uint8_t> out;
+    if (graph_.scope_count() == 1 || graph_.annotations().roles.empty()) return out;
+    out.assign(graph_.node_count(), 0);
+    for (const NodeId n : graph_.nodes()) {
+      const auto& roles = graph_.annotations().roles.get(n);
+      if (!roles || !roles->first_active) continue;
+      if (const auto owner = graph_.scope(graph_.scope_of(n)).parent_node) out[owner->index] = 1;
+    }
+    return out;
   }
 
   template <class RecordEach>
