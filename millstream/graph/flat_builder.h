@@ -64,6 +64,7 @@ class FlatBuilder {
 
   Graph graph_;
   std::unordered_set<std::string> node_names_, value_names_;  // looked up only, never walked
+  std::vector<ControlEdge> control_;
   std::int64_t next_label_ = 0;
   bool order_fixed_ = false;
 };

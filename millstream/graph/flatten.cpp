@@ -2,6 +2,8 @@
 // The walk over the tree. What a control node adds to its scopes stands in flatten_control.cpp.
 #include "millstream/graph/flatten.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "millstream/graph/flat_builder.h"
@@ -175,7 +177,7 @@ Result<std::vector<NodeId>> FlatBuilder::copy_nodes(Level& level) {
     for (const NodeId n : g.order()) order.insert(order.end(), blocks[n].begin(), blocks[n].end());
     order_fixed_ = true;
   }
-  for (const ControlEdge& e : g.control_edges()) graph_.add_control_edge(*level.nodes[e.from], *level.nodes[e.to]);
+  for (const ControlEdge& e : g.control_edges()) control_.push_back({*level.nodes[e.from], *level.nodes[e.to]});
   for (const ControlEdge& e : g.loop_back_edges()) graph_.add_loop_back_edge(*level.nodes[e.from], *level.nodes[e.to]);
   return order;
 }
@@ -188,6 +190,9 @@ Result<Graph> FlatBuilder::build(const Graph& root) {
   MST_TRY_VOID(add_values(level, nullptr));
   MST_TRY(std::vector<NodeId> order, copy_nodes(level));
   graph_.set_order(std::move(order), order_fixed_);
+  // By target, as text has them.
+  std::stable_sort(control_.begin(), control_.end(), [](const ControlEdge& a, const ControlEdge& b) { return a.to < b.to; });
+  for (const ControlEdge& e : control_) graph_.add_control_edge(e.from, e.to);
   for (const ValueId v : root.outputs()) {
     if (!level.values[v]) return Error{ErrorCode::bad_graph, fmt::format("graph \"{}\": output \"{}\" is never made", root.name(), root.name(v))};
     graph_.add_output(*level.values[v]);

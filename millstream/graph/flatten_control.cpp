@@ -109,7 +109,7 @@ Result<std::vector<NodeId>> FlatBuilder::lower_bodies(Level& level, NodeId n, No
     const auto p = v ? graph_.producer(*v) : std::nullopt;
     if (p) before.erase(std::remove(before.begin(), before.end(), *p), before.end());
   }
-  for (const NodeId p : before) graph_.add_control_edge(p, flat);
+  for (const NodeId p : before) control_.push_back({p, flat});
 
   bool apart = graph_.scope(level.scope).dynamic || graph_.annotations().thread_scope.get(flat).has_value();
   for (const Body& b : g.bodies(n)) apart = apart || g.body(b.body).dynamic();
@@ -148,7 +148,7 @@ NodeId FlatBuilder::add_label_node(Owner& owner, ScopeId scope, std::string_view
 void FlatBuilder::open_frame(Owner& owner, Frame& frame, const std::string& label_name, std::optional<std::int64_t> label,
                              const std::string& active_name) {
   const auto append = [&](NodeId n) {
-    if (frame.head) graph_.add_control_edge(*frame.head, n);
+    if (frame.head) control_.push_back({*frame.head, n});
     frame.head = n;
   };
   if (label) append(add_label_node(owner, frame.scope, "LabelSet", label_name, {}, label_index(*label)));
@@ -219,12 +219,12 @@ Result<void> FlatBuilder::add_net_output(Owner& owner, Frame& frame, const Level
 void FlatBuilder::close_frame(const Frame& frame, NodeId closing) {
   const auto has = [&](const std::vector<NodeId>& list) { return std::find(list.begin(), list.end(), closing) != list.end(); };
   for (const NodeId n : frame.roots) {
-    if (frame.head && n != closing) graph_.add_control_edge(*frame.head, n);
+    if (frame.head && n != closing) control_.push_back({*frame.head, n});
   }
   for (const NodeId n : frame.leaves) {
-    if (n != closing) graph_.add_control_edge(n, closing);
+    if (n != closing) control_.push_back({n, closing});
   }
-  if (frame.head && (has(frame.roots) || frame.leaves.empty())) graph_.add_control_edge(*frame.head, closing);
+  if (frame.head && (has(frame.roots) || frame.leaves.empty())) control_.push_back({*frame.head, closing});
 }
 
 Result<void> FlatBuilder::lower_branches(Owner& owner) {
@@ -334,7 +334,7 @@ Result<void> FlatBuilder::lower_while(Owner& owner) {
   const NodeId jump = add_label_node(owner, turn.scope, "LabelGoto", owner.name + "/LabelGoto", {}, label_index(again));
   const NodeId end = add_label_node(owner, turn.scope, "LabelSet", owner.name + "/LeaveLabelSet", {}, label_index(leave), with(&Roles::end_node));
   close_frame(turn, jump);
-  graph_.add_control_edge(jump, end);
+  control_.push_back({jump, end});
   graph_.add_loop_back_edge(jump, cond_label);
   return {};
 }
@@ -447,7 +447,7 @@ Result<void> FlatBuilder::lower_counted(Owner& owner) {
   const NodeId jump = add_label_node(owner, turn.scope, "LabelGoto", owner.name + "/LabelGoto", {}, label_index(again));
   const NodeId end = add_label_node(owner, turn.scope, "LabelSet", owner.name + "/LeaveLabelSet", {}, label_index(leave), with(&Roles::end_node));
   close_frame(turn, jump);
-  graph_.add_control_edge(jump, end);
+  control_.push_back({jump, end});
   graph_.add_loop_back_edge(jump, cond_label);
   return {};
 }

@@ -34,8 +34,52 @@ Attr random_attr(Random& random) {
   }
 }
 
+// Any of the notes that few nodes carry.
+void random_notes(Random& random, Graph& g, NodeId n) {
+  Annotations& a = g.annotations();
+  const auto text = [&] { return g.intern(odd_name(random, random.below(7))); };
+  const auto number = [&] { return static_cast<std::int64_t>(random.next()); };
+  const auto texts = [&] {
+    std::vector<StringId> out;
+    for (std::uint64_t k = random.below(3); k > 0; --k) out.push_back(text());
+    return out;
+  };
+  for (const auto table : {&Annotations::label, &Annotations::user_label, &Annotations::parallel_group, &Annotations::engine,
+                           &Annotations::continuous, &Annotations::batch}) {
+    if (random.chance(0.15)) (a.*table).set(n, text());
+  }
+  for (const auto table : {&Annotations::priority, &Annotations::new_stream, &Annotations::preset_stream, &Annotations::thread_scope,
+                           &Annotations::used_streams}) {
+    if (random.chance(0.1)) (a.*table).set(n, number());
+  }
+  for (const auto table : {&Annotations::activates, &Annotations::multiplex}) {
+    if (random.chance(0.1)) (a.*table).set(n, texts());
+  }
+  if (random.chance(0.2)) a.cost.set(n, static_cast<double>(random.below(1000)) / 8);
+  if (random.chance(0.1)) a.inner_parallel.set(n, random.chance(0.5));
+  if (random.chance(0.1)) {
+    std::vector<AttachedRequest> list;
+    for (std::uint64_t k = 1 + random.below(2); k > 0; --k) list.push_back({number(), odd_name(random, 3)});
+    a.attached.set(n, std::move(list));
+  }
+  if (random.chance(0.1)) {
+    std::vector<std::int64_t> list;
+    for (std::uint64_t k = random.below(3); k > 0; --k) list.push_back(number());
+    a.activates_streams.set(n, std::move(list));
+  }
+  if (random.chance(0.15)) {
+    Roles roles;
+    for (bool Roles::*role : {&Roles::rts_label, &Roles::first_active, &Roles::end_node, &Roles::loop_active, &Roles::true_branch}) {
+      roles.*role = random.chance(0.4);
+    }
+    a.roles.set(n, roles);
+  }
+}
+
 Graph random_text_graph(Random& random, int depth) {
   Graph g(odd_name(random, 77));
+  if (random.chance(0.2)) g.set_dynamic(true);
+  std::vector<ScopeId> scopes = {ScopeId(0)};
   g.set_opset(static_cast<int>(7 + random.below(17)));
   std::vector<ValueId> values;
   std::size_t next = 0;
@@ -69,9 +113,19 @@ Graph random_text_graph(Random& random, int depth) {
       if (random.chance(0.4)) g.set_desc(v, TensorDesc::of(DType::bf16, {static_cast<std::int64_t>(random.below(5))}));
     }
     if (!nodes.empty() && random.chance(0.3)) g.add_control_edge(nodes[random.below(nodes.size())], n);
-    if (random.chance(0.2)) g.annotations().label.set(n, g.intern(odd_name(random, 5)));
-    if (random.chance(0.2)) g.annotations().cost.set(n, static_cast<double>(random.below(1000)) / 8);
-    if (random.chance(0.1)) g.annotations().priority.set(n, -1);
+    random_notes(random, g, n);
+    const ScopeId scope = scopes[random.below(scopes.size())];
+    if (scope.index != 0) {
+      g.set_scope(n, scope);
+      // What closes a scope comes before whatever follows its owner, which edges at random would contradict.
+      if (auto roles = g.annotations().roles.get(n)) {
+        roles->end_node = false;
+        g.annotations().roles.set(n, *roles);
+      }
+    }
+    if (depth == 0 && random.chance(0.15)) {
+      scopes.push_back(g.add_scope(Scope{fmt::format("{}{}", odd_name(random, 8), scopes.size()), n, scope, random.chance(0.3)}));
+    }
     nodes.push_back(n);
     if (depth < 3 && random.chance(0.15)) g.add_body(n, "body", random_text_graph(random, depth + 1));
     if (random.chance(0.1)) {
