@@ -134,26 +134,7 @@ Conditions::Sum Conditions::of_stream(StreamId s) {
   Sum out;
   for (const NodeId a : activation_.started_by[s]) {
     if (!on_.placement[a]) continue;
-    Sum way;
-    if (!is_stream_switch(graph_.type(a))) {
-      way = of_task(a, true);
-    } else {
-      way = of_task(a, false);
-      const std::uint32_t variable = variable_of_switch(a);
-      Sum taken;
-      if (graph_.type(a) == "StreamSwitch") {
-        const auto& roles = graph_.annotations().roles.get(a);
-        taken.products.push_back({{variable, roles && !roles->true_branch && !graph_.inputs(a).empty() ? 0u : 1u}});
-      } else {
-        for (const Activator& k : activation_.activators) {
-          if (k.node != a) continue;
-          for (std::uint32_t i = 0; i < k.streams.size() && i < values_[variable]; ++i) {
-            if (k.streams[i] == s) taken.products.push_back({{variable, i}});
-          }
-        }
-      }
-      way = conjoin(way, taken);
-    }
+    const Sum way = of_start(s, a);
     out.unknown = out.unknown || way.unknown;
     out.products.insert(out.products.end(), way.products.begin(), way.products.end());
   }
@@ -161,6 +142,48 @@ Conditions::Sum Conditions::of_stream(StreamId s) {
   open_[s.index] = 0;
   stream_sum_[s.index] = out;
   return out;
+}
+
+Conditions::Sum Conditions::of_start(StreamId s, NodeId a) {
+  if (!is_stream_switch(graph_.type(a))) return of_task(a, true);
+  const std::uint32_t variable = variable_of_switch(a);
+  Sum taken;
+  if (graph_.type(a) == "StreamSwitch") {
+    const auto& roles = graph_.annotations().roles.get(a);
+    taken.products.push_back({{variable, roles && !roles->true_branch && !graph_.inputs(a).empty() ? 0u : 1u}});
+  } else {
+    for (const Activator& k : activation_.activators) {
+      if (k.node != a) continue;
+      for (std::uint32_t i = 0; i < k.streams.size() && i < values_[variable]; ++i) {
+        if (k.streams[i] == s) taken.products.push_back({{variable, i}});
+      }
+    }
+  }
+  return conjoin(of_task(a, false), taken);
+}
+
+std::optional<std::array<std::uint32_t, 3>> Conditions::key_of(NodeId n) const {
+  const StreamId s = on_.placement[n]->stream;
+  std::uint32_t passed = 0;
+  for (const SwitchAt& w : switches_[s.index]) passed += w.position < place_[n.index] ? 1 : 0;
+  ScopeId scope = flow_.scoped() ? graph_.scope_of(n) : ScopeId(0);
+  while (scope.index != 0 && scope_variable_[scope.index] == kNone) scope = graph_.scope(scope).parent;
+  if (passed == 0 && scope.index == 0 && activation_.head(s)) return std::nullopt;
+  return std::array<std::uint32_t, 3>{activation_.head(s) ? kNone : s.index, passed, scope.index};
+}
+
+bool Conditions::excludes(NodeId start, NodeId through, NodeId task) {
+  const auto key = key_of(task);
+  if (!key || !on_.placement[start] || !on_.placement[through]) return false;
+  const auto [at, fresh] = excludes_.try_emplace({start.index, through.index, (*key)[0], (*key)[1], (*key)[2]}, false);
+  if (!fresh) return at->second;
+  const StreamId here = on_.placement[start]->stream;
+  const bool starts = on_.placement[through]->stream != here;
+  const Sum way = starts ? of_start(here, through) : of_task(through, false);
+  const Sum other = of_task(task, false);
+  if (way.unknown || other.unknown) return false;
+  const Sum common = conjoin(way, other);
+  return excludes_[{start.index, through.index, (*key)[0], (*key)[1], (*key)[2]}] = common.products.empty() && !common.unknown;
 }
 
 // Of the place before a node, or behind it, where its records stand.

@@ -2,6 +2,7 @@
 // When a task runs at all: which wait could stand for a record that never comes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,9 @@ class Conditions {
 
   /// E17 when the record behind `from` may not happen though the wait before `to` runs.
   std::optional<Error> conditional_wait(const SyncPair& pair);
+  /// Whether `task` cannot run in an execution that reaches `start` through an activator, a jump, or itself for
+  /// falling into a label.
+  bool excludes(NodeId start, NodeId through, NodeId task);
   /// Whether both run in the same executions.
   bool together(NodeId a, NodeId b);
 
@@ -42,6 +46,9 @@ class Conditions {
 
   Sum of_stream(StreamId s);
   Sum of_task(NodeId n, bool behind);
+  Sum of_start(StreamId s, NodeId activator);
+  /// Equal for tasks of one condition; nullopt for a task that always runs.
+  std::optional<std::array<std::uint32_t, 3>> key_of(NodeId n) const;
   Sum within_scopes(Sum sum, ScopeId region) const;
   static std::optional<Product> both(const Product& a, const Product& b);
   Sum conjoin(const Sum& a, const Sum& b) const;
@@ -67,6 +74,7 @@ class Conditions {
   std::vector<std::uint32_t> scope_variable_;        // by scope
   std::vector<std::uint32_t> scope_value_;
   std::map<std::uint32_t, Sum> stream_sum_;
+  std::map<std::array<std::uint32_t, 5>, bool> excludes_;
   std::vector<std::uint8_t> open_;                   // by stream: being followed
 };
 

@@ -109,7 +109,7 @@ class Merger {
       for (; next < by_to.size() && by_to[next].to == n; ++next) merged.sources.push_back({by_to[next].from, by_to[next].reason});
       merged.begin.push_back(static_cast<std::uint32_t>(merged.sources.size()));
     }
-    MST_TRY(const SyncPlan plan, reduce({in_.graph, in_.on, merged, in_.activation, in_.flow}));
+    MST_TRY(const SyncPlan plan, reduce({in_.graph, in_.on, merged, in_.activation, in_.flow, in_.conditions}));
     std::vector<SyncPair> out;
     for (const SyncPair& p : plan.kept) {
       if (!fixed(p)) out.push_back(p);

@@ -74,7 +74,10 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
   MST_TRY(const Activation activation, plan_activation(graph, on));
   const ControlFlow flow(graph);
   MST_TRY(const Insertion inserted, insert_pairs(graph, on, activation, flow));
-  const ReduceInput in{graph, on, inserted, activation, flow};
+  const bool conditional = !activation.empty() || flow.scoped() || !graph.annotations().batch.empty() || flow.has_jumps();
+  std::optional<Conditions> conditions;
+  if (conditional || options.mode == SyncMode::fewest) conditions.emplace(graph, on, activation, flow);
+  const ReduceInput in{graph, on, inserted, activation, flow, conditional ? &*conditions : nullptr};
 
   SyncPlan plan;
   switch (options.mode) {
@@ -93,17 +96,15 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
       break;
     }
   }
-  const bool conditional = !activation.empty() || flow.scoped() || !graph.annotations().batch.empty() || flow.has_jumps();
-  if (conditional || options.mode == SyncMode::fewest) {
-    Conditions conditions(graph, on, activation, flow);
+  if (conditions) {
     for (const SyncPair& p : plan.kept) {
-      auto error = conditional ? conditions.conditional_wait(p) : std::nullopt;
+      auto error = conditional ? conditions->conditional_wait(p) : std::nullopt;
       if (!error) continue;
       if (options.mode != SyncMode::compat) return std::move(*error);
       plan.warnings.push_back(std::move(*error));
     }
     if (options.mode == SyncMode::fewest && plan.kept.size() > options.max_pairs) {
-      MST_TRY(plan, merge_pairs(in, conditions, std::move(plan), options.max_pairs));
+      MST_TRY(plan, merge_pairs(in, *conditions, std::move(plan), options.max_pairs));
     }
   }
   plan.mode = options.mode;

@@ -77,7 +77,9 @@ class PlanPrinter {
     for (std::uint32_t w = fact.ways_begin; w < fact.ways_begin + fact.ways; ++w) {
       const StartWay& way = plan_.start_ways[w];
       if (several) out_ += w == fact.ways_begin ? "" : " | ";
-      if (several) {
+      if (way.idle) {
+        out_ += fmt::format("no {} behind {}", name(*way.idle), name(way.through));
+      } else if (several) {
         path(fact.source, way.path_begin, way.path_length, way.through, attached(fact.stream));
       } else {
         // The path goes on from where it stands.

@@ -57,6 +57,7 @@ struct Fact {
 struct Way {
   NodeId through;
   std::uint32_t record;
+  std::optional<NodeId> idle = std::nullopt;
 };
 
 class Reducer {
@@ -95,8 +96,8 @@ class Reducer {
       }
     }
     find_or_nodes(in);
-    log_positions_ = !or_nodes_.empty();
-    if (log_positions_) log_.resize(streams_);
+    conditions_ = in.conditions;
+    if (!or_nodes_.empty()) number_ends();
   }
 
   Result<SyncPlan> run() {
@@ -141,6 +142,20 @@ class Reducer {
       or_nodes_.push_back(std::move(o));
     }
     std::sort(or_nodes_.begin(), or_nodes_.end(), [](const OrNode& a, const OrNode& b) { return a.node < b.node; });
+  }
+  void number_ends() {
+    ends_.resize(streams_);
+    std::vector<std::uint32_t> next(streams_, 0);
+    for (const NodeId n : graph_.order()) {
+      if (!on_.placement[n]) continue;
+      const std::span<const StreamId> list = parts(n);
+      ends_[stream(n)].push_back({next[stream(n)] += list.empty() ? 1 : 3, n});
+      for (const StreamId a : list) ends_[a.index].push_back({++next[a.index], n});
+    }
+  }
+  // The first node of a stream that a position does not cover.
+  auto first_behind(std::uint32_t s, std::uint32_t position) const {
+    return std::upper_bound(ends_[s].begin(), ends_[s].end(), position, [](std::uint32_t p, const auto& e) { return p < e.first; });
   }
   const OrNode* or_node(NodeId n) const {
     if (or_nodes_.empty()) return nullptr;
@@ -206,7 +221,6 @@ class Reducer {
     position_[n] = ++next_position_[here];
     if (attached_) visit_parts(n, here, clock);
     clock[here] = {next_position_[here], kNone};
-    if (log_positions_) log_[here].push_back({next_position_[here], n});
     if (readers_[n] != 0) {
       slot_[n] = rows_.take();
       std::copy_n(clock, streams_, rows_.row(slot_[n]));
@@ -243,7 +257,6 @@ class Reducer {
       join(side, clock, static_cast<std::uint32_t>(plan_.kept.size()));
       plan_.kept.push_back({n, n, PairReason::fork, a});
       side[a.index] = {++next_position_[a.index], kNone};
-      if (log_positions_) log_[a.index].push_back({next_position_[a.index], n});
     }
     position_[n] = ++next_position_[here];
     ++next_position_[here];
@@ -263,18 +276,29 @@ class Reducer {
   void start_from(const OrNode& o, std::uint32_t here, Entry* clock) {
     for (std::uint32_t s = 0; s < streams_; ++s) {
       if (s == here) continue;
-      std::uint32_t position = o.falls_through ? clock[s].position : 0xffffffffu;
-      for (const NodeId w : o.ways) {
-        position = std::min(position, slot_[w] == kNone ? 0 : rows_.row(slot_[w])[s].position);
+      Fact f{o.node, s, kNone, static_cast<std::uint32_t>(ways_.size()), 0};
+      std::uint32_t least = kNone;  // of all ways, should the stream be idle in each
+      const auto way = [&](NodeId through, const Entry& known) {
+        std::optional<NodeId> idle;
+        const auto next = first_behind(s, known.position);
+        if (conditions_ != nullptr && next != ends_[s].end() && conditions_->excludes(o.node, through, next->second)) idle = next->second;
+        ways_.push_back({through, known.record, idle});
+        least = std::min(least, known.position);
+        if (!idle) f.position = std::min(f.position, known.position);
+      };
+      if (o.falls_through) way(o.node, clock[s]);
+      for (const NodeId w : o.ways) way(w, slot_[w] == kNone ? Entry{} : rows_.row(slot_[w])[s]);
+      f.ways = static_cast<std::uint32_t>(ways_.size()) - f.ways_begin;
+      if (f.position == kNone) {
+        f.position = least;
+        for (std::uint32_t w = f.ways_begin; w < ways_.size(); ++w) ways_[w].idle.reset();
       }
+      const std::uint32_t position = f.position;
       if (position == 0) {
+        ways_.erase(ways_.begin() + f.ways_begin, ways_.end());
         clock[s] = Entry{};
         continue;
       }
-      Fact f{o.node, s, position, static_cast<std::uint32_t>(ways_.size()), 0};
-      if (o.falls_through) ways_.push_back({o.node, clock[s].record});
-      for (const NodeId w : o.ways) ways_.push_back({w, rows_.row(slot_[w])[s].record});
-      f.ways = static_cast<std::uint32_t>(ways_.size()) - f.ways_begin;
       clock[s] = {position, static_cast<std::uint32_t>(records_.size())};
       records_.push_back({kStartStep | static_cast<std::uint32_t>(facts_.size()), kNone});
       facts_.push_back(f);
@@ -341,13 +365,12 @@ class Reducer {
       place[f] = static_cast<std::uint32_t>(plan_.starts.size());
       const Fact& fact = facts_[f];
       // The last node of the stream that the position covers; a fork covers what stands before it.
-      const auto& log = log_[fact.stream];
-      auto at = std::upper_bound(log.begin(), log.end(), fact.position, [](std::uint32_t p, const auto& e) { return p < e.first; });
-      MST_CHECK(at != log.begin(), "a fact that a path names covers a node");
+      auto at = first_behind(fact.stream, fact.position);
+      MST_CHECK(at != ends_[fact.stream].begin(), "a fact that a path names covers a node");
       --at;
       plan_.starts.push_back({fact.start, at->second, StreamId(fact.stream), static_cast<std::uint32_t>(plan_.start_ways.size()), fact.ways});
       for (std::uint32_t w = fact.ways_begin; w < fact.ways_begin + fact.ways; ++w) {
-        plan_.start_ways.push_back({ways_[w].through, paths[w].begin, paths[w].length});
+        plan_.start_ways.push_back({ways_[w].through, paths[w].begin, paths[w].length, ways_[w].idle});
       }
     }
     for (PairId& step : plan_.path_pool) {
@@ -425,14 +448,14 @@ class Reducer {
   const std::uint32_t streams_;
   const bool attached_;
   const bool given_mode_;
-  bool log_positions_ = false;
+  Conditions* conditions_ = nullptr;
   std::vector<SyncPair> given_;  // by receiver, latest sender first
   std::vector<SyncPair> lost_;
   std::vector<OrNode> or_nodes_;  // by node
   std::vector<Fact> facts_;
   std::vector<Way> ways_;
   std::vector<std::uint8_t> used_facts_;
-  std::vector<std::vector<std::pair<std::uint32_t, NodeId>>> log_;  // by stream: nodes by their last position
+  std::vector<std::vector<std::pair<std::uint32_t, NodeId>>> ends_;  // by stream: nodes by their last position
   IdVec<NodeId, std::uint32_t> rank_;
   IdVec<NodeId, std::uint32_t> position_;  // on its stream, from 1; 0: not yet visited
   IdVec<NodeId, std::uint32_t> readers_;   // foreign successors not yet visited

@@ -8,6 +8,7 @@
 #include "millstream/core/result.h"
 #include "millstream/graph/graph.h"
 #include "millstream/sync/activation.h"
+#include "millstream/sync/conditions.h"
 #include "millstream/sync/control.h"
 #include "millstream/sync/insert.h"
 #include "millstream/sync/sync_plan.h"
@@ -20,6 +21,7 @@ struct ReduceInput {
   const Insertion& inserted;
   const Activation& activation;
   const ControlFlow& flow;
+  Conditions* conditions = nullptr;  ///< of a graph with activations or jumps: what cannot run needs no order
 };
 
 /// The exact plan: kept pairs with forks and joins, dropped pairs with the steps that imply them.

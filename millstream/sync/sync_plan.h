@@ -58,7 +58,8 @@ struct DroppedPair {
 
 /// `source` (its part on `stream`, if that is an attached stream) precedes `start` whichever way `start` is
 /// reached: the first node of a started stream by one of its activators, a label by falling through or by a
-/// jump that names it. One path for each way; its steps name kept pairs and earlier facts.
+/// jump that names it. One path for each way; its steps name kept pairs and earlier facts. A way in which a node of
+/// `stream` at or before `source` cannot run needs a path for what precedes that node only.
 struct StartFact {
   NodeId start;
   NodeId source;
@@ -70,6 +71,7 @@ struct StartWay {
   NodeId through;  ///< activator, jump, or the node before the label
   std::uint32_t path_begin = 0;  ///< into SyncPlan::path_pool; from source to `through`, empty on one stream
   std::uint32_t path_length = 0;
+  std::optional<NodeId> idle = std::nullopt;  ///< of the source's stream: does not run in this way, nor does what follows it
 };
 
 enum class SyncMode : std::uint8_t {

@@ -16,6 +16,7 @@
 
 #include "millstream/graph/dependencies.h"
 #include "millstream/graph/text.h"
+#include "millstream/sync/conditions.h"
 #include "millstream/sync/insert.h"
 #include "millstream/sync/sync_plan.h"
 
@@ -48,8 +49,11 @@ class PlanVerifier {
       return std::move(errors_);
     }
     activation_ = std::move(activation).value();
+    const ControlFlow flow(graph_);
     number_positions();
     find_ways();
+    std::optional<Conditions> conditions;
+    if (!ways_.empty()) conditions_ = &conditions.emplace(graph_, on_, activation_, flow);
     check_kept();
     if (!errors_.empty()) return std::move(errors_);  // what follows reads the pairs
     for (std::uint32_t f = 0; f < plan_.starts.size(); ++f) check_fact(f);
@@ -246,6 +250,16 @@ class PlanVerifier {
       if (way.through != found->second[w]) return bad(fmt::format("way {} is not {}", w, name(found->second[w])));
       if (!placed(way.through)) return bad(fmt::format("{} has no stream", name(way.through)));
       const Point end = way.through == fact.start ? before(fact.start) : behind(way.through);
+      if (way.idle) {
+        // What stands before the idle node precedes; the node itself and what follows it do not run.
+        const bool on_main = placed(*way.idle) && stream(*way.idle) == fact.stream.index;
+        const std::uint32_t position = on_main ? position_[*way.idle] : placed(*way.idle) ? part_position(*way.idle, fact.stream) : 0;
+        if (position == 0) return bad(fmt::format("way {} names an idle node that is not on the stream", w));
+        if (!conditions_->excludes(fact.start, way.through, *way.idle)) return bad(fmt::format("{} may run when {} leads there", name(*way.idle), name(way.through)));
+        if (position == 1 || 3 * (position - 1) >= source.at) continue;
+        if (const auto why = follow({source.stream, 3 * (position - 1) - 1}, way.path_begin, way.path_length, f, end)) return bad(*why);
+        continue;
+      }
       if (const auto why = follow({source.stream, source.at - 1}, way.path_begin, way.path_length, f, end)) return bad(*why);
     }
   }
@@ -454,14 +468,19 @@ class PlanVerifier {
       const bool falls = found != ways_.end() && !found->second.empty() && found->second.front() == n;
       const auto arrive = [&] {
         if (found == ways_.end()) return;
-        Clock least(width, kNever);
-        if (falls) least = clock;
+        Clock least(width, kNever), lowest(width, kNever);
         for (const NodeId w : found->second) {
           const auto row = held.find(w.index);
-          for (std::size_t s = 0; s < width && w != n; ++s) least[s] = std::min(least[s], row == held.end() ? 0 : row->second[s]);
+          for (std::uint32_t s = 0; s < width; ++s) {
+            const std::uint32_t known = w == n ? clock[s] : row == held.end() ? 0 : row->second[s];
+            lowest[s] = std::min(lowest[s], known);
+            const auto& list = nodes_on_[s].empty() ? parts_on_[s] : nodes_on_[s];
+            if (known / 3 >= list.size() || !conditions_->excludes(n, w, list[known / 3])) least[s] = std::min(least[s], known);
+          }
           if (w != n) read(w);
         }
         if (falls) --readers[n.index];
+        for (std::size_t s = 0; s < width; ++s) least[s] = least[s] == kNever ? lowest[s] : least[s];
         least[stream(n)] = clock[stream(n)];
         clock = least;
       };
@@ -495,6 +514,7 @@ class PlanVerifier {
   const StreamAssignment& on_;
   const SyncPlan& plan_;
   Activation activation_;
+  Conditions* conditions_ = nullptr;  // with ways only
   std::vector<Error> errors_;
   bool broken_facts_ = false;
   std::vector<std::vector<NodeId>> parts_on_;                                           // by attached stream
