@@ -18,6 +18,41 @@ class TreeScheduler {
  public:
   TreeScheduler(Random& random, const Graph& graph) : random_(random), graph_(graph), stream_of_(graph.node_count()), deps_(graph) {}
 
+  /// Random streams for a tree: each scope shares its parent node's, and may have own ones, which its first
+  /// activation starts. Attached streams as the nodes ask for, shared by key.
+  StreamAssignment assignment() {
+    place();
+    StreamAssignment on;
+    on.rules = {"test"};
+    on.reasons = {"the test says so"};
+    on.placement = IdVec<NodeId, std::optional<Placement>>(graph_.node_count());
+    std::vector<std::optional<StreamId>> used(streams_.size());  // ids are dense
+    for (const NodeId n : graph_.nodes()) {
+      if (stream_of_[n]) used[*stream_of_[n]] = StreamId(0);
+    }
+    for (auto& u : used) {
+      if (u) u = on.new_stream();
+    }
+    for (const NodeId n : graph_.nodes()) {
+      if (stream_of_[n]) on.placement[n] = Placement{*used[*stream_of_[n]], RuleId(0)};
+    }
+    std::map<std::string, StreamId> shared;
+    for (const NodeId n : graph_.nodes()) {
+      const auto& wants = graph_.annotations().attached.get(n);
+      if (!wants || !stream_of_[n]) continue;
+      StreamInfo info;
+      info.attached = true;
+      std::optional<StreamId> a;
+      // A key is one stream over the tree; here over one main stream, so that who starts it is not in question.
+      const std::string key = wants->front().reuse_key.empty() ? "" : fmt::format("{}@{}", wants->front().reuse_key, *stream_of_[n]);
+      if (!key.empty() && shared.count(key) != 0) a = shared.at(key);
+      if (!a) a = on.new_stream(info);
+      if (!key.empty()) shared.emplace(key, *a);
+      on.attached.set(n, {*a});
+    }
+    return on;
+  }
+
   Schedule build() {
     place();
     find_pairs();
