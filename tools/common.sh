@@ -30,14 +30,40 @@ build() {
     { tail -n 40 "$log" >&2; fail "cmake --preset $preset failed (whole log: build/$preset.log)"; }
   local targets=()
   [ $# -gt 0 ] && targets=(--target "$@")
-  if [ -t 1 ]; then
-    cmake --build "$root/build/$preset" -j "$(jobs)" "${targets[@]}" 2>&1 | tee -a "$log" |
-      stdbuf -o0 grep -E '^\[[0-9]+/[0-9]+\]' | stdbuf -o0 tr '\n' '\r' | cut -c1-100
-    [ "${PIPESTATUS[0]}" -eq 0 ] || { tail -n 40 "$log" >&2; fail "building preset $preset failed (whole log: build/$preset.log)"; }
-  else
-    cmake --build "$root/build/$preset" -j "$(jobs)" "${targets[@]}" >>"$log" 2>&1 ||
-      { grep -E -A12 'error:|FAILED:' "$log" | tail -n 60 >&2; fail "building preset $preset failed (whole log: build/$preset.log)"; }
+  say "building preset $preset (log: build/$preset.log)"
+  if cmake --build "$root/build/$preset" -j "$(jobs)" "${targets[@]}" 2>&1 | tee -a "$log" | status_lines; then
+    return 0
   fi
+  grep -E -A12 'error:|FAILED:' "$log" | tail -n 60 >&2 || tail -n 40 "$log" >&2
+  fail "building preset $preset failed (whole log: build/$preset.log)"
+}
+
+# Shows ninja's "[done/all] what" as one changing line on a terminal, else as a line every 15 seconds.
+status_lines() {
+  local line last=0 shown=0
+  while IFS= read -r line; do
+    [[ $line =~ ^\[[0-9]+/[0-9]+\] ]] || continue
+    if [ -t 1 ]; then
+      printf '\r\033[K%.100s' "$line"
+      shown=1
+    elif [ $((SECONDS - last)) -ge 15 ]; then
+      printf '%.100s\n' "$line"
+      last=$SECONDS
+    fi
+  done
+  [ "$shown" = 0 ] || printf '\r\033[K'
+}
+
+# patiently WHAT COMMAND...: runs it, and says every 15 seconds that it still does.
+patiently() {
+  local what=$1 status=0 watcher start=$SECONDS
+  shift
+  ( while sleep 15 >/dev/null 2>&1; do say "$what: $((SECONDS - start)) s so far"; done ) &
+  watcher=$!
+  "$@" || status=$?
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  return "$status"
 }
 
 # run_ctest PRESET [CTEST OPTIONS]: shows what failed and ends with "ctest: N passed, N failed, N skipped". `wrap`
