@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace ge {
+
+using Status = std::uint32_t;
+inline constexpr Status SUCCESS = 0;
+inline constexpr Status FAILED = 0xFFFFFFFFu;
+
+}  // namespace ge
