@@ -6,6 +6,7 @@
 
 #include "millstream/graph/dependencies.h"
 #include "millstream/import/file_bytes.h"
+#include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
 
 namespace millstream::cli {
@@ -79,7 +80,9 @@ int run_compile(const Options& options) {
     json["read_rss_kb"] = rss_before;
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    for (const Error& w : compiled->assignment.warnings) warn(w);
+    for (const auto* list : {&compiled->assignment.warnings, &compiled->sync.warnings, &compiled->schedule.warnings}) {
+      for (const Error& w : *list) warn(w);
+    }
     fmt::print("{}", compile_text(loaded->graph, *compiled, pipeline->target, loaded->graph.node_count() <= 400));
     if (!options.output.empty()) fmt::print("wrote {}\n", options.output);
   }
@@ -96,18 +99,21 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["edges"] = deps.edge_count();
   json["target"] = target.name;
   json["logical_streams"] = c.assignment.streams.size();
-  json["attached_streams"] = 0;
+  json["attached_streams"] = c.assignment.attached_count();
   json["physical_streams"] = c.schedule.streams.size();
   json["physical_to_logical"] = Json::array();
   for (const PhysicalStream& s : c.schedule.streams) json["physical_to_logical"].push_back(s.logical.index);
   json["split_points"] = Json::array();
+  for (const SplitPoint& p : c.schedule.splits) {
+    json["split_points"].push_back({{"node", std::string(graph.name(p.node))}, {"opened", p.opened.index}, {"reason", p.reason}});
+  }
   json["threads_per_op"] = c.assignment.threads_per_op;
   json["pairs_inserted"] = c.sync.inserted;
   json["pairs_kept"] = c.sync.kept.size();
   json["records"] = sync.records;
   json["waits"] = sync.waits;
-  json["event_ids"] = c.schedule.event_count;
-  json["notify_ids"] = 0;
+  json["event_ids"] = c.schedule.event_kind == EventKind::event ? c.schedule.event_count : 0;
+  json["notify_ids"] = c.schedule.event_kind == EventKind::notify ? c.schedule.event_count : 0;
   json["compile_ms"] = c.total_ms();
   for (const auto& [name, ms] : c.stage_ms) json["stage_ms"][name] = ms;
   json["peak_rss_kb"] = peak_rss_kb();
@@ -128,7 +134,9 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
     json["rules"].push_back({{"rule", r.rule}, {"placed", r.nodes_placed}, {"moved", r.nodes_moved}, {"ms", r.milliseconds}});
   }
   json["warnings"] = Json::array();
-  for (const Error& w : c.assignment.warnings) json["warnings"].push_back(to_string(w, "warning"));
+  for (const auto* list : {&c.assignment.warnings, &c.sync.warnings, &c.schedule.warnings}) {
+    for (const Error& w : *list) json["warnings"].push_back(to_string(w, "warning"));
+  }
   return json;
 }
 
@@ -153,6 +161,7 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
     if (r.nodes_placed + r.nodes_moved == 0) continue;
     fmt::format_to(to, "rule       {}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
   }
+  out += print(summarize(graph, c.assignment, c.sync, c.schedule));
   if (lanes) out += print(graph, c.schedule);
   return out;
 }
