@@ -43,8 +43,8 @@ class TreeScheduler {
       StreamInfo info;
       info.attached = true;
       std::optional<StreamId> a;
-      // A key is one stream over the tree; here over one main stream, so that who starts it is not in question.
-      const std::string key = wants->front().reuse_key.empty() ? "" : fmt::format("{}@{}", wants->front().reuse_key, *stream_of_[n]);
+      // A key is one stream in a scope: outside a branch or loop it cannot be the one inside.
+      const std::string key = wants->front().reuse_key.empty() ? "" : fmt::format("{}@{}", wants->front().reuse_key, graph_.scope_of(n).index);
       if (!key.empty() && shared.count(key) != 0) a = shared.at(key);
       if (!a) a = on.new_stream(info);
       if (!key.empty()) shared.emplace(key, *a);

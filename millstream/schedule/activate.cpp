@@ -42,7 +42,7 @@ std::map<std::uint32_t, Streams> labelled_streams(const Graph& graph, const Stre
 }
 
 // By logical stream, the attached streams of its nodes that start and end with it: those of a head stream are
-// heads themselves.
+// heads themselves, and what a scope's first activation starts is in its list already.
 std::vector<Streams> attached_streams(const StartInput& in) {
   std::vector<Streams> out;
   if (in.on.attached.empty()) return out;
@@ -54,6 +54,12 @@ std::vector<Streams> attached_streams(const StartInput& in) {
     const StreamId main = in.on.placement[n]->stream;
     for (const StreamId a : *list) {
       add(out[main.index], a.index);
+      if (a.index < in.activation.started_by.size()) {
+        for (const NodeId by : in.activation.started_by[a]) {
+          const auto& roles = in.graph.annotations().roles.get(by);
+          if (roles && roles->first_active) head[a.index] = 1;
+        }
+      }
       if (main.index >= in.activation.started_by.size() || in.activation.started_by[main].empty()) head[a.index] = 1;
     }
   }

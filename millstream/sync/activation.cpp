@@ -25,6 +25,7 @@ class ActivationPlanner {
     MST_TRY_VOID(by_list());
     if (graph_.scope_count() > 1) by_scope();
     MST_TRY_VOID(by_loop());
+    if (!on_.attached.empty() && graph_.scope_count() > 1) MST_TRY_VOID(attach_in_scopes());
     order_and_attach();
     for (const Activator& a : out_.activators) MST_TRY_VOID(check_own(a));
     out_.started_by = IdVec<StreamId, std::vector<NodeId>>(on_.streams.size());
@@ -201,6 +202,44 @@ class ActivationPlanner {
     if (!in(a.streams, s)) a.streams.push_back(s);
   }
 
+  // An attached stream whose nodes lie in one scope starts with that scope: its main stream may be the caller's,
+  // which runs on while the scope is left out or runs again.
+  Result<void> attach_in_scopes() {
+    const ControlFlow flow(graph_);
+    IdVec<StreamId, std::optional<ScopeId>> owner(on_.streams.size());
+    const auto for_each_user = [&](auto visit) -> Result<void> {
+      for (const NodeId n : graph_.nodes()) {
+        const auto& list = on_.attached.get(n);
+        if (!list || !on_.placement[n]) continue;
+        for (const StreamId a : *list) MST_TRY_VOID(visit(n, a));
+      }
+      return {};
+    };
+    MST_TRY_VOID(for_each_user([&](NodeId n, StreamId a) -> Result<void> {
+      owner[a] = owner[a] ? flow.common(*owner[a], graph_.scope_of(n)) : graph_.scope_of(n);
+      return {};
+    }));
+    MST_TRY_VOID(for_each_user([&](NodeId n, StreamId a) -> Result<void> {
+      for (ScopeId s = graph_.scope_of(n); s != *owner[a]; s = graph_.scope(s).parent) {
+        const ScopeInfo& info = flow.scope(s);
+        if (!info.conditional && !info.repeats) continue;
+        return Error{ErrorCode::conditional_wait,
+                     fmt::format("node {} in graph {} shares attached stream {} with nodes outside, which run when that graph does not", name(n),
+                                 quote_name(graph_.scope(s).name), a.index)}
+            .help("give the node a reuse key of its own");
+      }
+      return {};
+    }));
+    for (const StreamId a : ids<StreamId>(on_.streams.size())) {
+      if (!owner[a] || owner[a]->index == 0) continue;
+      const auto& first = flow.scope(*owner[a]).first_active;
+      if (!first) continue;
+      merge(Activator{*first, {a}});
+      specific_[a] = 1;
+    }
+    return {};
+  }
+
   void order_and_attach() {
     std::vector<std::uint32_t> place(graph_.node_count());
     for (std::size_t i = 0; i < graph_.order().size(); ++i) place[graph_.order()[i].index] = static_cast<std::uint32_t>(i);
@@ -220,7 +259,7 @@ class ActivationPlanner {
       for (const StreamId s : a.streams) started[s.index] = started[s.index] | (a.loop ? 0 : 1);
     }
     for (std::size_t s = 0; s < users.size(); ++s) {
-      if (users[s].empty()) continue;
+      if (users[s].empty() || specific_[StreamId(s)] != 0) continue;
       const bool runs_from_the_start =
           std::any_of(users[s].begin(), users[s].end(), [&](StreamId u) { return started[u.index] == 0; });
       for (Activator& a : out_.activators) {
