@@ -67,6 +67,9 @@ struct StreamAssignment {
   /// Attached streams of a node, ascending.
   SideTable<NodeId, std::vector<StreamId>> attached;
   std::uint32_t clusters = 0;        ///< over all scopes; 0 when no rule clustered
+  /// Made by the chain for engines: a node of a skip engine, or of another scheduler, may have no stream although
+  /// its operator emits a task.
+  bool skips_engines = false;
   std::vector<std::string> rules;    ///< names; Placement::decided_by indexes it
   std::vector<std::string> reasons;  ///< one sentence a rule, by RuleId; for explain
   std::uint32_t threads_per_op = 1;  ///< chosen together with the streams
@@ -94,7 +97,8 @@ struct MaxParallel {
 
 struct AssignOptions {
   std::optional<Strategy> strategy;  ///< nullopt: ge when the input carries engines, auto otherwise
-  std::uint32_t streams = 8;         ///< at most this many (auto)
+  std::uint32_t streams = 8;         ///< at most this many (auto); labels count, and win
+  bool streams_asked = false;        ///< the user gave `streams`: a plan that keeps to one says why
   /// auto: threads per operator x streams <= cores; nullopt lets auto choose the threads.
   std::optional<std::uint32_t> threads_per_op;
   bool single_stream = false;        ///< the option: with labels an error (E02)

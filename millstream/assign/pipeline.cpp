@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/assign/chain/state.h"
 #include "millstream/assign/rules.h"
 #include "millstream/assign/tasks.h"
 
@@ -64,13 +65,10 @@ Result<void> check_options(const Graph& graph, const Target& target, const Assig
   if (options.threads_per_op && *options.threads_per_op == 0) {
     return Error{ErrorCode::bad_option, "option threads_per_op cannot be 0"}.help("legal values: auto, 1..1024");
   }
-  if (options.strategy == Strategy::ge) {
-    return Error{ErrorCode::bad_option, "strategy ge, the rule chain for graphs with engines, is not in this version"}
-        .help("use strategy auto, which honours labels, or single");
-  }
   if (options.single_stream && options.strategy && options.strategy != Strategy::single) {
-    return Error{ErrorCode::conflict, "single_stream=true conflicts with strategy auto"}.help(
-        "drop one of the two");
+    return Error{ErrorCode::conflict, fmt::format("single_stream=true conflicts with strategy {}",
+                                                  *options.strategy == Strategy::ge ? "ge" : "auto")}
+        .help("drop one of the two");
   }
   if (target.cores == 0) {
     return Error{ErrorCode::bad_target, fmt::format("target {} has 0 cores", target.name)};
@@ -96,27 +94,34 @@ std::vector<StreamRule> rule_chain(Strategy strategy) {
     case Strategy::automatic:
       return {by_label(), {"auto", "predicted best among the plans weighed", assign_auto}};
     case Strategy::ge:
-      // The place of the whole chain: mde-group, by-label, independent, by-dependency, node-stream,
-      // parallel-group, all-reduce, skipped-engine, ineffective. assign_streams refuses it until then.
-      return {by_label()};
+      break;  // chain/driver.cpp has its table
   }
   return {};
 }
 
-Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target, const AssignOptions& options) {
-  MST_TRY_VOID(check_options(graph, target, options));
-  MST_TRY(const auto engines, resolve_engines(graph, target));
-  const RuleInput input{graph, target, options, engines};
-  const Strategy strategy =
-      options.single_stream ? Strategy::single : options.strategy.value_or(Strategy::automatic);
+Strategy chosen_strategy(const Graph& graph, const Target& target, const AssignOptions& options) {
+  if (options.single_stream) return Strategy::single;
+  if (options.strategy) return *options.strategy;
+  const bool engines = target.engines_in_input && !graph.annotations().engine.empty();
+  return engines || graph.scope_count() > 1 || graph.dynamic() ? Strategy::ge : Strategy::automatic;
+}
 
+bool uses_chain(const Graph& graph, const Target& target, const AssignOptions& options) {
+  if (chosen_strategy(graph, target, options) == Strategy::ge) return true;
+  if (graph.scope_count() > 1 || graph.dynamic()) return true;
+  const Annotations& notes = graph.annotations();
+  if (target.engines_in_input && target.engines.size() > 1 && !notes.engine.empty()) return true;
+  return chosen_strategy(graph, target, options) == Strategy::automatic &&
+         (!notes.new_stream.empty() || !notes.parallel_group.empty() || !notes.inner_parallel.empty() ||
+          !notes.batch.empty() || !notes.thread_scope.empty());
+}
+
+namespace {
+
+Result<StreamAssignment> run_simple(const RuleInput& input, Strategy strategy) {
+  const Graph& graph = input.graph;
   StreamAssignment on;
   on.placement = IdVec<NodeId, std::optional<Placement>>(graph.node_count());
-  if (!options.strategy && !options.single_stream && target.engines_in_input && !graph.annotations().engine.empty()) {
-    on.warnings.push_back(
-        Error{ErrorCode::no_effect, "the input's engines do not decide streams in this version: strategy auto is used"}
-            .help("strategy=auto says so without this warning"));
-  }
   for (const StreamRule& rule : rule_chain(strategy)) {
     const IdVec<NodeId, std::optional<Placement>> before = on.placement;
     const RuleId id(on.rules.size());
@@ -133,20 +138,65 @@ Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target
     report.milliseconds = took.count();
     on.reports.push_back(std::move(report));
   }
-  const TaskTypes emits(graph);
-  std::string missing;
-  std::size_t count = 0;
-  for (const NodeId n : graph.nodes()) {
-    if (on.placement[n] || !emits(n)) continue;
-    if (++count <= kMaxListed) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", graph.name(n));
-  }
-  if (count != 0) {
-    return Error{ErrorCode::no_stream, fmt::format("{} nodes of graph {} got no stream: {}{}", count, graph.name(),
-                                                   missing, count > kMaxListed ? ", ..." : "")};
-  }
   compact(on);
-  if (!on.estimate) on.estimate = estimate(graph, target, on);
   return on;
+}
+
+Result<StreamAssignment> run_rules_of(const RuleInput& in, Strategy strategy) {
+  if (!uses_chain(in.graph, in.target, in.options)) return run_simple(in, strategy);
+  const bool scoped = in.graph.scope_count() > 1;
+  Result<chain::ChainResult> result =
+      in.graph.dynamic() && strategy != Strategy::single
+          ? chain::run_dynamic(in.graph, in.target, in.options, in.engines, std::nullopt)
+          : chain::run_chain(in.graph, in.target, in.options, in.engines,
+                             scoped && strategy == Strategy::automatic ? Strategy::ge : strategy, std::nullopt);
+  if (!result.ok()) return std::move(result).error();
+  if (strategy == Strategy::automatic && (scoped || in.graph.dynamic())) {
+    result->on.warnings.push_back(
+        Error{ErrorCode::no_effect, "auto does not predict control flow or dynamic shapes: the rules of strategy ge decide"}
+            .help("strategy=ge says so without this warning"));
+  }
+  return std::move(result->on);
+}
+
+Result<void> warn_of_unknown_engines(const Target& target, const AssignOptions& options, StreamAssignment& on) {
+  for (const MaxParallel& m : options.max_parallel) {
+    bool known = false;
+    std::string names;
+    for (const Engine& e : target.engines) {
+      known = known || e.name == m.engine;
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", e.name);
+    }
+    if (known) continue;
+    on.warnings.push_back(Error{ErrorCode::no_effect, fmt::format("max_parallel names engine \"{}\", which target {} does not have",
+                                                                  m.engine, target.name)}
+                              .help("engines: " + names));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target, const AssignOptions& options) {
+  MST_TRY_VOID(check_options(graph, target, options));
+  MST_TRY(const auto engines, resolve_engines(graph, target, options.excluded_engine));
+  MST_TRY(StreamAssignment on, run_rules_of({graph, target, options, engines}, chosen_strategy(graph, target, options)));
+  MST_TRY_VOID(warn_of_unknown_engines(target, options, on));
+  if (!on.skips_engines) {
+    const TaskTypes emits(graph);
+    std::string missing;
+    std::size_t count = 0;
+    for (const NodeId n : graph.nodes()) {
+      if (on.placement[n] || !emits(n)) continue;
+      if (++count <= kMaxListed) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", graph.name(n));
+    }
+    if (count != 0) {
+      return Error{ErrorCode::no_stream, fmt::format("{} nodes of graph {} got no stream: {}{}", count, graph.name(),
+                                                     missing, count > kMaxListed ? ", ..." : "")};
+    }
+    if (!on.estimate) on.estimate = estimate(graph, target, on);
+  }
+  return assign_attached(graph, options, std::move(on));
 }
 
 }  // namespace millstream

@@ -15,4 +15,12 @@ Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on)
 /// auto/choose.cpp: the nodes that no rule placed yet, by predicted cost.
 Result<StreamAssignment> assign_auto(const RuleInput& in, StreamAssignment on);
 
+/// What decides the streams when the options leave it open: ge when the target takes the input's engines and the
+/// input has some, or when the graph has scopes or dynamic shapes.
+Strategy chosen_strategy(const Graph& graph, const Target& target, const AssignOptions& options);
+
+/// Whether the chain for engines runs (assign/chain/): always for ge; for auto and single when the graph has
+/// engines, scopes or annotations that only the chain obeys.
+bool uses_chain(const Graph& graph, const Target& target, const AssignOptions& options);
+
 }  // namespace millstream

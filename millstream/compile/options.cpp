@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/assign/chain.h"
 #include "millstream/compile/compile.h"
 
 namespace millstream {
@@ -35,6 +36,7 @@ Result<void> set_strategy(CompileOptions& o, const OptionRow& row, std::string_v
   } else if (value == "single") {
     o.assign.strategy = Strategy::single;
     o.assign.single_stream = true;
+    o.lower.single_stream = true;
   } else {
     return illegal(row, value);
   }
@@ -44,12 +46,14 @@ Result<void> set_strategy(CompileOptions& o, const OptionRow& row, std::string_v
 Result<void> set_single(CompileOptions& o, const OptionRow& row, std::string_view value) {
   MST_TRY(const bool on, truth(row, value));
   o.assign.single_stream = on;
+  o.lower.single_stream = on;
   if (on) o.assign.strategy = Strategy::single;
   return {};
 }
 
 Result<void> set_streams(CompileOptions& o, const OptionRow& row, std::string_view value) {
   MST_TRY(o.assign.streams, count(row, value, 1, 65535));
+  o.assign.streams_asked = true;
   return {};
 }
 
@@ -70,15 +74,106 @@ Result<void> set_force(CompileOptions& o, const OptionRow& row, std::string_view
 Result<void> set_sync(CompileOptions& o, const OptionRow& row, std::string_view value) {
   if (value == "exact") {
     o.sync.mode = SyncMode::exact;
-  } else if (value == "none") {
-    o.sync.mode = SyncMode::none;
   } else if (value == "compat") {
     o.sync.mode = SyncMode::compat;
   } else if (value == "fewest") {
     o.sync.mode = SyncMode::fewest;
+  } else if (value == "none") {
+    o.sync.mode = SyncMode::none;
   } else {
     return illegal(row, value);
   }
+  return {};
+}
+
+Result<void> set_event_kind(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  if (value.empty() || value == "event") {
+    o.sync.kind = EventKind::event;
+  } else if (value == "notify") {
+    o.sync.kind = EventKind::notify;
+  } else {
+    return illegal(row, value);
+  }
+  return {};
+}
+
+Result<void> set_split_units(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  if (value == "task") {
+    o.lower.split_units = SplitUnits::task;
+  } else if (value == "node") {
+    o.lower.split_units = SplitUnits::node;
+  } else {
+    return illegal(row, value);
+  }
+  return {};
+}
+
+Result<void> set_split_reserved(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  MST_TRY(o.lower.split_reserved, count(row, value, 0, 65535));
+  return {};
+}
+
+Result<void> set_multiplex_threshold(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  MST_TRY(o.lower.multiplex_threshold, count(row, value, 0, 0xffffffffu));
+  return {};
+}
+
+Result<void> set_max_parallel(CompileOptions& o, const OptionRow&, std::string_view value) {
+  MST_TRY(o.assign.max_parallel, parse_max_parallel(value));
+  return {};
+}
+
+Result<void> set_group_scope(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  if (value == "graph") {
+    o.assign.parallel_group_scope = GroupScope::graph;
+  } else if (value == "stream") {
+    o.assign.parallel_group_scope = GroupScope::stream;
+  } else {
+    return illegal(row, value);
+  }
+  return {};
+}
+
+Result<void> set_attached_per_node(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  MST_TRY(o.assign.attached_per_node, count(row, value, 1, 65535));
+  return {};
+}
+
+Result<void> set_excluded_engine(CompileOptions& o, const OptionRow&, std::string_view value) {
+  o.assign.excluded_engine = std::string(value);
+  return {};
+}
+
+// ge.engineType names the core type that is used; the other one is left out.
+Result<void> set_engine_type(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  if (value.empty() || value == "AIcoreEngine" || value == "AiCore") {
+    o.assign.excluded_engine = value.empty() ? "" : "VectorEngine";
+  } else if (value == "VectorEngine" || value == "VectorCore") {
+    o.assign.excluded_engine = "AIcoreEngine";
+  } else {
+    return illegal(row, value);
+  }
+  return {};
+}
+
+template <bool AssignOptions::*Member>
+Result<void> set_truth(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  MST_TRY(o.assign.*Member, truth(row, value));
+  return {};
+}
+
+// Everything as the Graph Engine of 2023 does it, or back to our defaults. Rows after it change single knobs.
+Result<void> set_compat(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  if (value != "ge2023" && value != "none") return illegal(row, value);
+  const bool on = value == "ge2023";
+  o.assign.newer_rules = !on;
+  o.assign.parallel_group_scope = on ? GroupScope::stream : GroupScope::graph;
+  o.assign.mdim_label_suffix = !on;
+  o.sync.mode = on ? SyncMode::compat : SyncMode::exact;
+  o.lower.event_ids = on ? EventIds::sequential : EventIds::minimal;
+  o.lower.split_units = on ? SplitUnits::node : SplitUnits::task;
+  o.lower.split_reserved = on ? 0 : 2;
+  o.lower.multiplex_threshold = on ? 65500 : 0;
   return {};
 }
 
@@ -111,11 +206,39 @@ const std::vector<OptionRow>& option_table() {
        "auto uses as many streams as are useful even when one is predicted faster (measurements, stress)", set_force},
       {"threads_per_op", "", "--threads-per-op", "auto, 1..1024", "auto",
        "threads one operator may use; auto picks it together with the streams for the cores there are", set_threads},
+      {"compat", "", "", "ge2023, none", "none",
+       "ge2023: every knob as Graph Engine of 2023 has it, and without the rules mde-group and ineffective; give it first", set_compat},
       {"sync", "", "", "exact, compat, fewest, none", "exact",
-       "exact: the unique minimum of waits; compat: the three local rules of Graph Engine; fewest: fewer waits than exact by adding order, only where the target has too few events; none: keep every inserted pair (comparisons)",
+       "exact: the unique minimum of waits; compat: the three local rules of Graph Engine; fewest: fewer, by adding order, only where a "
+       "cap is exceeded; none: keep every inserted pair (comparisons)",
        set_sync},
+      {"event_kind", "EVENT", "", "event, notify", "event", "what a pair of record and wait uses; a dynamic graph keeps events", set_event_kind},
       {"event_ids", "", "", "minimal, sequential", "minimal",
        "minimal: an id is used again when its old wait provably happens first", set_event_ids},
+      {"max_parallel", "ge.streamMaxParallelNum", "", "ENGINE:N,ENGINE:N", "1 for each engine",
+       "ge: new streams an engine may open in a graph", set_max_parallel},
+      {"hcom_parallel", "ge.hcomParallel", "", "true, false", "true", "ge: what follows an all-reduce runs beside the rest",
+       set_truth<&AssignOptions::hcom_parallel>},
+      {"parallel_group_scope", "", "", "graph, stream", "graph",
+       "ge: a parallel group has one new stream in a graph, or one for each stream its nodes come from", set_group_scope},
+      {"ineffective_chain", "", "", "true, false", "true", "ge: rule ineffective moves whole chains, not only single nodes",
+       set_truth<&AssignOptions::ineffective_chain>},
+      {"mdim_label_suffix", "", "", "true, false", "true",
+       "labels in a branch of a multi-dims model get the branch's name; off: a label without it is an error",
+       set_truth<&AssignOptions::mdim_label_suffix>},
+      {"dynamic_multi_stream", "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM", "", "true, false", "false", "several streams for dynamic shapes, one an engine",
+       set_truth<&AssignOptions::dynamic_multi_stream>},
+      {"ac_parallel", "AC_PARALLEL_ENABLE", "", "0, 1", "0", "dynamic shapes: AI CPU engines may leave the main stream",
+       set_truth<&AssignOptions::ac_parallel>},
+      {"attached_per_node", "", "", "1..65535", "1", "distinct attached streams a node may hold", set_attached_per_node},
+      {"attached_in_single_stream", "", "", "true, false", "false", "allow attached streams in single-stream mode",
+       set_truth<&AssignOptions::attached_in_single_stream>},
+      {"attached_in_dynamic", "", "", "true, false", "true", "attached streams in dynamic graphs", set_truth<&AssignOptions::attached_in_dynamic>},
+      {"engine_type", "ge.engineType", "", "AIcoreEngine, VectorEngine", "both", "the core type that is used; the other takes no operator by its type", set_engine_type},
+      {"excluded_engine", "", "", "an engine's name", "none", "takes no operator by its type", set_excluded_engine},
+      {"split_units", "", "", "task, node", "task", "what a stream's limit counts; node: nodes as Graph Engine of 2023 does", set_split_units},
+      {"split_reserved", "", "", "0..65535", "2", "tasks kept free on a stream for the pair that a split adds", set_split_reserved},
+      {"multiplex_threshold", "", "", "0..4294967295", "0", "explicit event multiplexing acts above this many events", set_multiplex_threshold},
       {"memory_reuse", "", "", "true, false", "true", "buffers share memory where happens-before allows it", set_reuse},
   };
   return table;

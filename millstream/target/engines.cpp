@@ -36,7 +36,8 @@ constexpr std::size_t kMaxListed = 20;
 
 }  // namespace
 
-Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target& target) {
+Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target& target,
+                                                std::string_view excluded) {
   std::vector<EngineId> by_preference;
   for (const EngineId e : ids<EngineId>(target.engines.size())) by_preference.push_back(e);
   std::stable_sort(by_preference.begin(), by_preference.end(), [&](EngineId a, EngineId b) {
@@ -85,7 +86,7 @@ Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target
     if (found == kUnasked) {
       found = kNobody;
       for (const EngineId e : by_preference) {
-        if (takes(target.engines[e], graph.type(n))) {
+        if (target.engines[e].name != excluded && takes(target.engines[e], graph.type(n))) {
           found = e.index;
           break;
         }

@@ -16,6 +16,7 @@
 #define TOML_ASSERT_ASSUME(expr) static_assert(true)
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -124,12 +125,23 @@ class Section {
 };
 
 Result<Limits> read_limits(const Section& s) {
-  MST_TRY_VOID(s.known({"streams", "tasks_per_stream", "events", "notifies"}));
+  MST_TRY_VOID(s.known({"streams", "tasks_per_stream", "events", "notifies", "huge_streams", "tasks_per_huge_stream"}));
   Limits l;
   MST_TRY(l.streams, s.limit("streams", l.streams));
   MST_TRY(l.tasks_per_stream, s.limit("tasks_per_stream", l.tasks_per_stream));
   MST_TRY(l.events, s.limit("events", l.events));
   MST_TRY(l.notifies, s.limit("notifies", l.notifies));
+  // 0: the device has no huge streams.
+  if (s.table().get("huge_streams") != nullptr) {
+    MST_TRY(const std::int64_t huge, s.integer("huge_streams", 0, 0, kNoLimit));
+    l.huge_streams = static_cast<std::uint32_t>(huge);
+    if (huge != 0 && s.table().get("tasks_per_huge_stream") == nullptr) {
+      return s.wrong(*s.table().get("huge_streams"), "huge_streams", "given together with tasks_per_huge_stream");
+    }
+  }
+  if (s.table().get("tasks_per_huge_stream") != nullptr) {
+    MST_TRY(l.tasks_per_huge_stream, s.limit("tasks_per_huge_stream", 1));
+  }
   return l;
 }
 
@@ -150,6 +162,26 @@ Result<Costs> read_costs(const Section& s) {
     return s.wrong(*s.table().get("parallel_share"), "parallel_share", "a share in 0..1");
   }
   return c;
+}
+
+// [tasks]: default = N, and operator types (a type, or a beginning and "*") with their counts.
+Result<void> read_tasks(const Section& s, Target& t) {
+  for (const auto& [key, node] : s.table()) {
+    MST_TRY(const std::int64_t n, s.integer(key.str(), 1, 0, 1'000'000));
+    const std::string_view type = key.str();
+    if (type == "default") {
+      t.tasks_per_node = static_cast<std::uint32_t>(n);
+      continue;
+    }
+    if (type.empty() || (type.find('*') != std::string_view::npos && type.find('*') + 1 != type.size())) {
+      return s.wrong(node, type, "an operator type; \"*\" may end it");
+    }
+    t.task_counts.push_back({std::string(type), static_cast<std::uint32_t>(n)});
+  }
+  // The parser hands keys over by name; the longest pattern is the most precise one and comes first.
+  std::stable_sort(t.task_counts.begin(), t.task_counts.end(),
+                   [](const TaskCount& a, const TaskCount& b) { return a.op_type.size() > b.op_type.size(); });
+  return {};
 }
 
 Result<Engine> read_engine(const Section& s) {
@@ -187,7 +219,7 @@ Result<Engine> read_engine(const Section& s) {
 
 Result<Target> read(const toml::table& root, const std::string& file) {
   const Section top(root, "the target", file);
-  MST_TRY_VOID(top.known({"name", "cores", "engines_in_input", "limits", "costs", "engine"}));
+  MST_TRY_VOID(top.known({"name", "cores", "engines_in_input", "limits", "costs", "tasks", "engine"}));
   Target t;
   MST_TRY(t.name, top.text("name", ""));
   if (t.name.empty()) {
@@ -203,6 +235,10 @@ Result<Target> read(const toml::table& root, const std::string& file) {
   if (const toml::node* node = root.get("costs")) {
     if (!node->is_table()) return top.wrong(*node, "costs", "a table");
     MST_TRY(t.costs, read_costs(Section(*node->as_table(), "costs", file)));
+  }
+  if (const toml::node* node = root.get("tasks")) {
+    if (!node->is_table()) return top.wrong(*node, "tasks", "a table");
+    MST_TRY_VOID(read_tasks(Section(*node->as_table(), "tasks", file), t));
   }
   const toml::node* engines = root.get("engine");
   const toml::array* list = engines == nullptr ? nullptr : engines->as_array();

@@ -76,7 +76,15 @@ std::string to_toml(const Target& target);
 
 /// The engine of each node: the annotation if the target has that engine, else the preferred engine that
 /// takes the type. An annotation the target lacks is refused only when the target has engines_in_input.
-/// Errors: unsupported_operator listing every node no engine takes, with reasons.
-Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target& target);
+/// `excluded` takes no operator by its type. Errors: unsupported_operator listing every node no engine takes, with
+/// reasons.
+Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target& target, std::string_view excluded = {});
+
+/// The engine table of the ecosystem: schedule_units[] {id, cal_engines[] {id, independent, skip_assign_stream,
+/// attach}}; other members are ignored. Flags and schedulers of the target's engines become the file's; engines that
+/// only the file has are appended without operator types, for inputs that name them. Errors: bad_target: schedule_units missing or no array; a
+/// scheduler without id or twice; cal_engines missing or no array; an engine without id, or in a scheduler twice; an engine
+/// of the target (`require_all`) in no scheduler, or in several.
+Result<Target> import_engines_json(Target target, std::string_view json, const std::string& file, bool require_all);
 
 }  // namespace millstream

@@ -45,6 +45,12 @@ std::string to_toml(const Target& t) {
   out += fmt::format("\n[limits]\nstreams = {}\ntasks_per_stream = {}\nevents = {}\nnotifies = {}\n",
                      limit(t.limits.streams), limit(t.limits.tasks_per_stream),
                      limit(t.limits.events), limit(t.limits.notifies));
+  if (t.limits.huge_streams != 0) {
+    out += fmt::format("huge_streams = {}\n", t.limits.huge_streams);
+  }
+  if (t.limits.tasks_per_huge_stream != 0) {
+    out += fmt::format("tasks_per_huge_stream = {}\n", limit(t.limits.tasks_per_huge_stream));
+  }
   const Costs& c = t.costs;
   out += fmt::format(
       "\n[costs]\nlaunch_us = {}\nrecord_us = {}\nwait_us = {}\nhand_off_us = {}\nflops_per_us = {}\n"
@@ -52,6 +58,8 @@ std::string to_toml(const Target& t) {
       number(c.launch_us), number(c.record_us), number(c.wait_us), number(c.hand_off_us),
       number(c.flops_per_us), number(c.bytes_per_us), number(c.total_bytes_per_us),
       number(c.parallel_us), number(c.parallel_share));
+  out += fmt::format("\n[tasks]\ndefault = {}\n", t.tasks_per_node);
+  for (const TaskCount& row : t.task_counts) out += fmt::format("{} = {}\n", quoted(row.op_type), row.tasks);
   for (const Engine& e : t.engines) {
     out += fmt::format(
         "\n[[engine]]\nname = {}\nscheduler = {}\nindependent = {}\nattach = {}\nskip = {}\n"

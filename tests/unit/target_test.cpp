@@ -70,7 +70,7 @@ TEST(Target, NpuHasTheEngineTable) {
 TEST(Target, AComplaintNamesFileLineKeyAndWhatIsAllowed) {
   EXPECT_EQ(failure("name = \"t\"\ncolour = 1\n"),
             "error: unknown key \"colour\" in the target [E41 bad target]\n  --> t.toml:2:1\n"
-            "  help: keys: name, cores, engines_in_input, limits, costs, engine");
+            "  help: keys: name, cores, engines_in_input, limits, costs, tasks, engine");
   EXPECT_EQ(failure("name = \"t\"\n[costs]\nwait_us = -1.0\n"),
             "error: wait_us of costs must be a number in 0..1e12 (microseconds) [E41 bad target]\n"
             "  --> t.toml:3:11");

@@ -16,6 +16,8 @@ namespace {
 constexpr double kWorthwhile = 0.95;
 // Above this many nodes only one stream and one other count are weighed, with one listing.
 constexpr std::size_t kHugeNodes = 200'000;
+// With more than this share of costs unknown a prediction says nothing: one stream is kept.
+constexpr double kTooManyUnknown = 0.1;
 
 struct Choice {
   Candidate candidate;
@@ -57,6 +59,7 @@ class Chooser {
     if (!any_free_) return {0};
     const std::uint32_t most = most_free_lanes();
     if (in_.options.force_streams) return {most};
+    if (blind()) return {1};
     // More streams than operators that can run at once only add waits.
     const std::uint32_t at_once = std::max(1u, in_.target.cores / in_.options.threads_per_op.value_or(1));
     const std::uint32_t useful = std::min(most, std::max(1u, at_once));
@@ -67,6 +70,9 @@ class Chooser {
     out.push_back(useful);
     return out;
   }
+
+  /// Too many costs are unknown to compare plans.
+  bool blind() const { return work_.unknown > kTooManyUnknown * static_cast<double>(in_.graph.node_count()); }
 
   /// The best plan with `k` free lanes.
   std::optional<Choice> best_with(std::uint32_t k, std::vector<Candidate>& considered) const {
@@ -177,14 +183,19 @@ void warn(const RuleInput& in, const Chooser& chooser, const Choice& chosen, con
         .note("streams beyond that cost waits and cannot run at the same time")
         .help("give nodes that follow each other the same label");
   }
-  if (chooser.fixed_lanes() > in.options.streams) {
-    say(fmt::format("{} stream labels need {} streams, more than streams={}", chooser.fixed_lanes(),
-                    chooser.fixed_lanes(), in.options.streams))
+  const std::uint32_t needed = chooser.fixed_lanes() + (chooser.fixed_lanes() != 0 && chooser.any_free() ? 1 : 0);
+  if (needed > in.options.streams) {
+    say(fmt::format("{} stream label{}{} need{} {} streams, more than streams={}", chooser.fixed_lanes(),
+                    chooser.fixed_lanes() == 1 ? "" : "s", chooser.any_free() ? " and the nodes without one" : "",
+                    chooser.fixed_lanes() == 1 && !chooser.any_free() ? "s" : "", needed, in.options.streams))
         .help("labels win; drop labels, or raise streams");
   }
   if (chooser.work().unknown != 0) {
     say(fmt::format("the cost of {} of {} nodes is unknown; each counts as one launch of {} us",
                     chooser.work().unknown, in.graph.node_count(), in.target.costs.launch_us))
+        .note(chooser.blind() ? "that is too many to compare plans: predictions mean nothing, and one stream is kept unless "
+                                "labels or force_streams say otherwise"
+                              : "predictions are as rough as that")
         .help("bind symbolic dimensions with --dim, or give costs with @cost");
   }
   const Candidate& c = chosen.candidate;
@@ -192,8 +203,15 @@ void warn(const RuleInput& in, const Chooser& chooser, const Choice& chosen, con
     if (c.streams > 1 && c.span_us > single.span_us) {
       Error& e = say(fmt::format("the {} is predicted slower than one stream",
                                  in.options.force_streams ? "forced number of streams" : "labels' plan"));
-      e.note("this plan: " + words(c)).note("labels ignored: " + words(single));
-      e.help(in.options.force_streams ? "set force_streams=false" : "drop the labels, or label longer branches");
+      e.note("this plan: " + words(c)).note((chooser.fixed_lanes() != 0 ? "labels ignored: " : "one stream: ") + words(single));
+      if (2 * c.threads_per_op > in.target.cores) {
+        e.note(fmt::format("{} thread{} an operator leave room for one operator at a time on {} core{}; threads_per_op={} "
+                           "lets streams overlap",
+                           c.threads_per_op, c.threads_per_op == 1 ? "" : "s", in.target.cores,
+                           in.target.cores == 1 ? "" : "s", std::max(1u, in.target.cores / c.streams)));
+      }
+      e.help(in.options.force_streams ? "drop --force-streams (force_streams=false)"
+                                      : "drop the labels, or label longer branches");
     }
     if (in.options.force_streams && c.streams < in.options.streams) {
       say(fmt::format("force_streams asks for {} streams, but the graph has work for {}{}", in.options.streams,
@@ -202,6 +220,7 @@ void warn(const RuleInput& in, const Chooser& chooser, const Choice& chosen, con
     }
     return;
   }
+  if (!in.options.streams_asked || chooser.blind()) return;
   if (c.streams > 1 || in.options.streams == 1 || chooser.tasks().order().size() < 2) return;
   Error& e = say(fmt::format("one stream is kept: more streams would not gain {:.0f} %", (1 - kWorthwhile) * 100));
   e.note("kept: " + words(c));
@@ -236,6 +255,8 @@ Result<StreamAssignment> assign_auto(const RuleInput& in, StreamAssignment on) {
     std::optional<Choice> c = chooser.best_with(k, considered);
     if (!fewest) {
       fewest = std::move(c);
+    } else if (c->candidate.pairs > in.target.limits.events) {
+      continue;  // it may need an event id a pair, which the target does not have
     } else if (!fastest || c->candidate.span_us < fastest->candidate.span_us) {
       fastest = std::move(c);
     }
@@ -249,7 +270,10 @@ Result<StreamAssignment> assign_auto(const RuleInput& in, StreamAssignment on) {
   warn(in, chooser, chosen, single, considered, on);
   on.considered = std::move(considered);
   if (!on.reasons.empty() && chooser.any_free()) {
-    on.reasons.back() = fmt::format("predicted best: {}; one stream with {} thread{}: {:.1f} us",
+    on.reasons.back() = fmt::format("{}: {}; one stream with {} thread{}: {:.1f} us",
+                                    in.options.force_streams ? "forced number of streams"
+                                    : chooser.blind()        ? "costs are unknown"
+                                                             : "predicted best",
                                     words(chosen.candidate), single.threads_per_op,
                                     single.threads_per_op == 1 ? "" : "s", single.span_us);
   }
