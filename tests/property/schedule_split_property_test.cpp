@@ -66,5 +66,43 @@ TEST(SplitProperty, NoOrderIsLostNoWaitIsIdleAndPiecesKeepTheLimit) {
   EXPECT_GT(implied, 0u);
 }
 
+TEST(SplitProperty, AttachedPartsStaySoundAcrossCutsInEveryMode) {
+  std::size_t splits = 0, parts = 0;
+  for (std::uint64_t seed = 1; seed <= property_count(200); ++seed) {
+    Random random(seed + 5'000'000);
+    const std::size_t width = 1 + random.below(3);
+    Placed p = random_placed(random, 8 + random.below(30), width, 0.08);
+    std::vector<StreamId> attached;
+    for (std::size_t i = random.below(3); i > 0; --i) attached.push_back(p.on.new_stream({"", std::nullopt, 0, true}));
+    for (const NodeId n : p.graph.nodes()) {
+      if (!attached.empty() && p.on.placement[n] && random.chance(0.2)) p.on.attached.set(n, {attached[random.below(attached.size())]});
+    }
+    Target t = no_limits();
+    for (const SyncMode mode : {SyncMode::exact, SyncMode::compat, SyncMode::none}) {
+      SCOPED_TRACE(fmt::format("seed {} mode {}", seed, static_cast<int>(mode)));
+      const auto plan = plan_sync(p.graph, p.on, {mode});
+      ASSERT_TRUE(plan.ok()) << to_string(plan.error());
+      LowerOptions options;
+      if (random.chance(0.5)) options.split_units = SplitUnits::node;
+      if (random.chance(0.5)) options.event_ids = EventIds::sequential;
+      t.limits.tasks_per_stream = 12 + static_cast<std::uint32_t>(random.below(40));
+      const auto s = lower(p.graph, p.on, *plan, t, options);
+      if (!s.ok() && s.error().code == ErrorCode::task_limit) continue;  // an attached stream, or one node's records
+      ASSERT_TRUE(s.ok()) << to_string(s.error());
+      splits += s->splits.size();
+      for (const PhysicalStream& lane : s->streams) {
+        for (const Task& task : lane.tasks) parts += task.kind == Task::Kind::attached ? 1 : 0;
+      }
+      const CheckReport report = check(p.graph, *s, nullptr, {}, false);
+      ASSERT_TRUE(report.ok()) << report.violations.front().message << "\n" << print(p.graph, *s);
+      const auto again = parse_schedule(print(p.graph, *s), p.graph, "again");
+      ASSERT_TRUE(again.ok()) << to_string(again.error());
+      ASSERT_EQ(*again, *s);
+    }
+  }
+  EXPECT_GT(splits, property_count(200) / 4);
+  EXPECT_GT(parts, property_count(200));
+}
+
 }  // namespace
 }  // namespace millstream::testing
