@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// check, explain, diff: what a plan says, and whether it is right.
+// check, explain: what a plan says, and whether it is right.
 #include <algorithm>
 #include <cstdio>
-#include <set>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "millstream/graph/text.h"
 #include "tools/millstream/common.h"
+#include "tools/millstream/error_page.h"
+#include "tools/millstream/redundant_waits.h"
 
 namespace millstream::cli {
 namespace {
@@ -22,9 +24,29 @@ std::string_view kind_name(Violation::Kind kind) {
     case Violation::Kind::repeated_node: return "repeated node";
     case Violation::Kind::limit: return "limit";
     case Violation::Kind::memory: return "memory";
+    case Violation::Kind::start: return "start";
+    case Violation::Kind::region: return "region";
   }
   return "?";
 }
+
+// Events that are recorded and that no task waits for: no fault, but work for nothing.
+std::vector<std::uint32_t> unread_events(const Schedule& schedule) {
+  std::vector<std::pair<bool, bool>> seen(schedule.event_count);  // recorded, waited for
+  for (const PhysicalStream& s : schedule.streams) {
+    for (const Task& t : s.tasks) {
+      if (t.kind == Task::Kind::record && t.index < seen.size()) seen[t.index].first = true;
+      if (t.kind == Task::Kind::wait && t.index < seen.size()) seen[t.index].second = true;
+    }
+  }
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t e = 0; e < seen.size(); ++e) {
+    if (seen[e].first && !seen[e].second) out.push_back(e);
+  }
+  return out;
+}
+
+std::string limit_text(std::uint32_t limit) { return limit == ~std::uint32_t{0} ? std::string("none") : fmt::format("{}", limit); }
 
 struct CheckOptions {
   ModelOptions model;
@@ -48,6 +70,8 @@ Result<int> run_check(const CheckOptions& options) {
   if (loaded.plan) {
     for (Violation& v : verify(graph, *loaded.schedule, loaded.plan->memory)) report.violations.push_back(std::move(v));
   }
+  const RedundantWaits redundant = redundant_together(graph, *loaded.schedule, report, reuse);
+  const std::vector<std::uint32_t> unread = unread_events(*loaded.schedule);
   const auto node = [&](const std::optional<NodeId>& n) { return n ? Json(std::string(graph.name(*n))) : Json(nullptr); };
   if (options.model.json) {
     Json json;
@@ -67,10 +91,16 @@ Result<int> run_check(const CheckOptions& options) {
       json["violations"].push_back(std::move(row));
     }
     json["redundant"] = Json::array();
-    for (const auto& r : report.redundant) {
-      json["redundant"].push_back({{"event", r.event.index}, {"stream", r.wait.stream.index}, {"task", r.wait.index}});
+    for (const JointlyRedundant& r : redundant.waits) {
+      Json implied = Json::array();
+      for (const SyncPair& p : r.implied) implied.push_back({{"from", std::string(graph.name(p.from))}, {"to", std::string(graph.name(p.to))}});
+      json["redundant"].push_back({{"event", r.what.event.index}, {"stream", r.what.wait.stream.index}, {"task", r.what.wait.index},
+                                   {"ordered", r.ordered}, {"implied_by", implied}});
     }
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    json["redundant_together"] = redundant.jointly;
+    json["unread_events"] = unread;
+    json["target"] = target ? Json(target->name) : Json(nullptr);
+    print_json(json);
     return report.ok() ? 0 : 1;
   }
   constexpr std::size_t kShown = 20;
@@ -82,20 +112,38 @@ Result<int> run_check(const CheckOptions& options) {
     }
   }
   if (report.violations.size() > kShown) fmt::print("and {} more (--json lists all)\n", report.violations.size() - kShown);
-  for (std::size_t i = 0; i < report.redundant.size() && i < kShown; ++i) {
-    const auto& r = report.redundant[i];
-    fmt::print("redundant: stream {} waits for e{} (task {}), but other orders imply it\n", r.wait.stream.index, r.event.index, r.wait.index);
+  for (std::size_t i = 0; i < redundant.waits.size() && i < kShown; ++i) {
+    const JointlyRedundant& r = redundant.waits[i];
+    std::string why = "no dependency needs it";
+    if (!redundant.jointly || !report.ok()) {
+      why = "the other orders suffice";
+    } else if (r.ordered) {
+      why = r.implied.empty() ? "the stream's own order implies it" : "implied by ";
+      for (std::size_t k = 0; k < r.implied.size(); ++k) {
+        why += fmt::format("{}{} -> {}", k == 0 ? "" : " .. ", quote_name(graph.name(r.implied[k].from)), quote_name(graph.name(r.implied[k].to)));
+      }
+    }
+    fmt::print("redundant: stream {} waits for e{} (task {}): {}\n", r.what.wait.stream.index, r.what.event.index, r.what.wait.index, why);
   }
-  if (report.redundant.size() > kShown) fmt::print("and {} more redundant waits\n", report.redundant.size() - kShown);
+  if (redundant.waits.size() > kShown) fmt::print("and {} more\n", counted(redundant.waits.size() - kShown, "redundant wait"));
+  if (!redundant.jointly) fmt::print("note: each of these may go, but perhaps not all of them together\n");
+  for (std::size_t i = 0; i < unread.size() && i < kShown; ++i) fmt::print("note: e{} is recorded, and no task waits for it\n", unread[i]);
+  if (unread.size() > kShown) fmt::print("note: and {} more events that no task waits for\n", unread.size() - kShown);
+  if (target) {
+    fmt::print("limits of target {}: streams {}, tasks a stream {}, events {}, notifies {}\n", target->name, limit_text(target->limits.streams),
+               limit_text(target->limits.tasks_per_stream), limit_text(target->limits.events), limit_text(target->limits.notifies));
+  } else {
+    fmt::print("limits were not checked (--target NAME checks those of a device)\n");
+  }
   if (report.ok()) {
     std::uint64_t waits = 0;
     for (const PhysicalStream& s : loaded.schedule->streams) {
       for (const Task& t : s.tasks) waits += t.kind == Task::Kind::wait;
     }
-    fmt::print("ok: {} streams, {} nodes, {} waits: every dependency is ordered, no deadlock, {} waits redundant\n",
-               loaded.schedule->streams.size(), graph.node_count(), waits, report.redundant.size());
+    fmt::print("ok: {}, {}, {}: every dependency is ordered, no deadlock, {}\n", counted(loaded.schedule->streams.size(), "stream"),
+               counted(graph.node_count(), "node"), counted(waits, "wait"), counted(redundant.waits.size(), "redundant wait"));
   } else {
-    fmt::print("{} violations\n", report.violations.size());
+    fmt::print("{}\n", counted(report.violations.size(), "violation"));
   }
   return report.ok() ? 0 : 1;
 }
@@ -106,9 +154,28 @@ struct ExplainOptions {
   ModelOptions model;
   PipelineOptions pipeline;
   std::string node;
+  bool markdown = false;
 };
 
+// `explain E37`: the error's row of docs/errors.md. A file of that name is a model all the same.
+int explain_error(const ErrorAdvice& row, bool json) {
+  const ErrorCodeInfo& info = error_code_info(row.code);
+  if (json) {
+    print_json({{"number", info.number}, {"word", info.word}, {"exit_status", info.exit_status}, {"meaning", row.meaning}, {"cause", row.cause}, {"remedy", row.remedy}});
+  } else {
+    fmt::print("{} {} (exit status {})\n  meaning    {}\n  cause      {}\n  remedy     {}\n", info.number, info.word, info.exit_status, row.meaning, row.cause, row.remedy);
+  }
+  return 0;
+}
+
 Result<int> run_explain(const ExplainOptions& options) {
+  if (options.markdown && options.model.path == "errors") {
+    fmt::print("{}", error_table_markdown());
+    return 0;
+  }
+  if (const ErrorAdvice* row = find_advice(options.model.path); row != nullptr && !std::filesystem::exists(options.model.path)) {
+    return explain_error(*row, options.model.json);
+  }
   MST_TRY(const Loaded loaded, load(options.model));
   MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
   warn_of_idle_options(options.pipeline, loaded);
@@ -179,91 +246,11 @@ Result<int> run_explain(const ExplainOptions& options) {
     }
   }
   if (options.model.json) {
-    fmt::print("{}\n", (only ? json[0] : Json{{"nodes", json}}).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(only ? json[0] : Json{{"nodes", json}});
   } else {
     for (const Error& w : on.warnings) warn(w);
   }
   return 0;
-}
-
-// ---- diff
-
-struct DiffOptions {
-  std::string a, b, graph;
-  std::vector<std::string> dims;
-  PipelineOptions pipeline;
-  bool json = false;
-};
-
-struct Side {
-  std::map<std::string, std::uint32_t> stream;  // node name -> logical stream
-  std::set<std::pair<std::string, std::string>> waits;
-};
-
-Result<Side> side_of(const std::string& path, const DiffOptions& options) {
-  ModelOptions model;
-  model.path = path;
-  model.graph = options.graph;
-  model.dims = options.dims;
-  MST_TRY(Loaded loaded, load(model));
-  Side side;
-  if (!loaded.schedule) {
-    MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, model));
-    MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
-    loaded.schedule = std::move(compiled.schedule);
-  }
-  // A pair: the last launch before the record, the first launch after the wait, by event.
-  std::map<std::uint32_t, std::vector<std::string>> records;
-  const Schedule& schedule = *loaded.schedule;
-  for (const PhysicalStream& s : schedule.streams) {
-    for (const Task& t : s.tasks) {
-      if (t.kind == Task::Kind::launch) side.stream[std::string(loaded.graph.name(t.node()))] = s.logical.index;
-    }
-  }
-  MST_TRY(const std::vector<SyncPair> pairs, pairs_of(loaded.graph, schedule));
-  for (const SyncPair& p : pairs) side.waits.insert({std::string(loaded.graph.name(p.from)), std::string(loaded.graph.name(p.to))});
-  return side;
-}
-
-Result<int> run_diff(const DiffOptions& options) {
-  MST_TRY(const Side a, side_of(options.a, options));
-  MST_TRY(const Side b, side_of(options.b, options));
-  Json moved = Json::array(), added = Json::array(), removed = Json::array();
-  for (const auto& [name, stream] : a.stream) {
-    auto it = b.stream.find(name);
-    if (it == b.stream.end()) {
-      moved.push_back({{"node", name}, {"from", stream}, {"to", nullptr}});
-    } else if (it->second != stream) {
-      moved.push_back({{"node", name}, {"from", stream}, {"to", it->second}});
-    }
-  }
-  for (const auto& [name, stream] : b.stream) {
-    if (a.stream.count(name) == 0) moved.push_back({{"node", name}, {"from", nullptr}, {"to", stream}});
-  }
-  for (const auto& w : b.waits) {
-    if (a.waits.count(w) == 0) added.push_back({{"from", w.first}, {"to", w.second}});
-  }
-  for (const auto& w : a.waits) {
-    if (b.waits.count(w) == 0) removed.push_back({{"from", w.first}, {"to", w.second}});
-  }
-  if (options.json) {
-    fmt::print("{}\n", Json{{"moved", moved}, {"added_waits", added}, {"removed_waits", removed}}.dump(2, ' ', false, Json::error_handler_t::replace));
-    return 0;
-  }
-  const auto stream = [](const Json& s) { return s.is_null() ? std::string("absent") : fmt::format("stream {}", s.get<std::uint32_t>()); };
-  for (const Json& m : moved) fmt::print("moved    {}: {} -> {}\n", quote_name(m["node"].get<std::string>()), stream(m["from"]), stream(m["to"]));
-  for (const Json& w : added) fmt::print("added    wait of {} for {}\n", quote_name(w["to"].get<std::string>()), quote_name(w["from"].get<std::string>()));
-  for (const Json& w : removed) fmt::print("removed  wait of {} for {}\n", quote_name(w["to"].get<std::string>()), quote_name(w["from"].get<std::string>()));
-  fmt::print("{} moved, {} waits added, {} removed\n", moved.size(), added.size(), removed.size());
-  return 0;
-}
-
-template <class Options>
-auto runner(std::shared_ptr<Options> options, Result<int> (*call)(const Options&), int& status) {
-  return [options, call, &status] {
-    const Result<int> r = call(*options);
-    status = r.ok() ? *r : fail(r.error());
-  };
 }
 
 }  // namespace
@@ -279,22 +266,11 @@ void add_check(CLI::App& app, int& status) {
 void add_explain(CLI::App& app, int& status) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* sub = app.add_subcommand("explain", "which rule placed a node, which waits it needs, what implies the others");
-  add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst) or .plan");
+  add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst) or .plan; or an error's number, such as E37");
   sub->add_option("NODE", options->node, "only this node");
+  sub->add_flag("--markdown", options->markdown, "with the word errors: the table of docs/errors.md");
   add_pipeline_options(*sub, options->pipeline);
   sub->callback(runner(options, run_explain, status));
-}
-
-void add_diff(CLI::App& app, int& status) {
-  auto options = std::make_shared<DiffOptions>();
-  CLI::App* sub = app.add_subcommand("diff", "what two plans do differently: nodes moved, waits added and removed");
-  sub->add_option("A", options->a, "plan, schedule or model")->required();
-  sub->add_option("B", options->b, "plan, schedule or model")->required();
-  sub->add_option("--graph", options->graph, "the model of plan or schedule files");
-  sub->add_option("--dim", options->dims, "NAME=N: bind a symbolic dimension (repeatable)")->allow_extra_args(false);
-  sub->add_flag("--json", options->json, "print one JSON object on stdout");
-  add_pipeline_options(*sub, options->pipeline);
-  sub->callback(runner(options, run_diff, status));
 }
 
 }  // namespace millstream::cli

@@ -29,10 +29,10 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
 
 void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
   app.add_option("--target", options.target, "device description: cpu, npu, or a TOML file")->capture_default_str();
-  app.add_option("--strategy", options.strategy, "ge, auto or single");
-  app.add_option("--streams", options.streams, "at most N streams (auto)");
-  app.add_option("--threads-per-op", options.threads_per_op, "threads one operator may use: N or auto");
-  app.add_option("--cores", options.cores, "cores the plan is made for (cpu: this machine's)");
+  app.add_option("--strategy", options.strategy, "ge, auto or single; default: ge where the input carries engines, auto otherwise");
+  app.add_option("--streams", options.streams, "auto: at most N streams; default 8");
+  app.add_option("--threads-per-op", options.threads_per_op, "threads one operator may use: N or auto (the default: auto chooses)");
+  app.add_option("--cores", options.cores, "cores the plan is made for; default: the target's, for cpu this machine's");
   app.add_flag("--force-streams", options.force_streams, "use the streams even where one is predicted faster");
   app.add_option("--set", options.sets, "KEY=VALUE: any option of docs/options.md (repeatable)")->allow_extra_args(false);
 }
@@ -129,7 +129,12 @@ Result<Loaded> load_plan(const ModelOptions& options) {
     out.model_path = (fs::path(options.path).parent_path() / plan.model_path).lexically_normal().string();
   }
   MST_TRY(ImportOptions import, import_options(options));
-  for (const auto& [name, n] : plan.dims) import.dims.emplace(name, n);
+  for (const auto& [name, n] : plan.dims) {
+    const auto [at, fresh] = import.dims.emplace(name, n);
+    if (fresh || at->second == n) continue;
+    return Error{ErrorCode::plan_mismatch, fmt::format("--dim {}={}: the plan \"{}\" was compiled with {}={}", name, at->second, options.path, name, n)}.help(
+        fmt::format("compile the model again with --dim {}={}, or leave --dim out", name, at->second));
+  }
   Result<Graph> graph = import_graph(out.model_path, import);
   if (!graph.ok()) {
     Error error = std::move(graph).error();
@@ -213,7 +218,31 @@ void complain(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+namespace {
+bool json_errors = false;  // a property of the process's command line
+}
+
+void print_errors_as_json(bool on) { json_errors = on; }
+
+void print_json(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
+
+Json error_json(const Error& error) {
+  const ErrorCodeInfo& info = error_code_info(error.code);
+  Json json = {{"code", info.number}, {"word", info.word}, {"message", error.message}, {"notes", Json::array()}, {"where", nullptr}};
+  for (const Note& n : error.notes) {
+    json["notes"].push_back({{"kind", n.kind == Note::Kind::help ? "help" : "note"}, {"text", n.text}});
+  }
+  if (error.where) json["where"] = {{"file", error.where->file}, {"line", error.where->line}, {"column", error.where->column}};
+  return json;
+}
+
+std::string counted(std::uint64_t n, std::string_view one, std::string_view plural) {
+  if (n == 1) return fmt::format("1 {}", one);
+  return plural.empty() ? fmt::format("{} {}s", n, one) : fmt::format("{} {}", n, plural);
+}
+
 int fail(const Error& error) {
+  if (json_errors) print_json({{"error", error_json(error)}});
   std::fflush(stdout);  // what was found before comes first
   complain(to_string(error) + "\n");
   return exit_status(error);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,8 +74,15 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
 /// "1500", "64k", "2M", "3G" bytes.
 Result<std::uint64_t> parse_bytes(const std::string& text, std::string_view option);
 
-/// Prints the error and returns its exit status.
+/// Prints the error and returns its exit status. Where --json is given, stdout gets {"error": {...}} as well.
 int fail(const Error& error);
+/// Says once, before anything fails, that --json is on the command line.
+void print_errors_as_json(bool on);
+void print_json(const Json& json);
+/// {"code": "E37", "word": "race", "message": ..., "notes": [...], "where": {...} or null}
+Json error_json(const Error& error);
+/// "1 stream", "2 streams"; the plural is `plural` where an s is not enough.
+std::string counted(std::uint64_t n, std::string_view one, std::string_view plural = "");
 void warn(const Error& warning);
 /// To stderr. What it does not take is lost: there is nowhere else to say so.
 void complain(const std::string& text);
@@ -84,6 +92,15 @@ void warn_of_idle_options(const PipelineOptions& options, const Loaded& loaded);
 std::uint32_t machine_cores();
 std::uint64_t peak_rss_kb();
 std::string hex64(std::uint64_t value);
+
+/// What a command does when it is parsed: calls, prints an error, sets the status.
+template <class Options>
+auto runner(std::shared_ptr<Options> options, Result<int> (*call)(const Options&), int& status) {
+  return [options, call, &status] {
+    const Result<int> r = call(*options);
+    status = r.ok() ? *r : fail(r.error());
+  };
+}
 
 // The commands. Each adds itself and runs when parsed; the exit status goes to `status`.
 void add_compile(CLI::App& app, int& status);

@@ -57,6 +57,28 @@ Result<std::vector<double>> as_doubles(const Tensor& t) {
 
 bool is_float(DType t) { return t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::bf16; }
 
+bool same_bytes(const Tensor& a, const Tensor& b, std::size_t i) {
+  const std::size_t size = dtype_bits(a.dtype()) / 8;
+  return std::memcmp(a.bytes() + i * size, b.bytes() + i * size, size) == 0;
+}
+
+// 64-bit integers do not fit a double.
+std::string element(const Tensor& t, const std::vector<double>& widened, std::size_t i) {
+  if (t.dtype() == DType::i64) return fmt::format("{}", t.as<std::int64_t>()[i]);
+  if (t.dtype() == DType::u64) return fmt::format("{}", t.as<std::uint64_t>()[i]);
+  return is_float(t.dtype()) ? fmt::format("{:.6g}", widened[i]) : fmt::format("{:.0f}", widened[i]);
+}
+
+template <class Shape>
+std::vector<std::int64_t> index_of(std::size_t flat, const Shape& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t k = shape.size(); k-- > 0;) {
+    index[k] = static_cast<std::int64_t>(flat) % shape[k];
+    flat /= static_cast<std::size_t>(shape[k]);
+  }
+  return index;
+}
+
 }  // namespace
 
 Result<Difference> compare(const Tensor& got, const Tensor& want, double rtol, double atol_scale) {
@@ -74,22 +96,40 @@ Result<Difference> compare(const Tensor& got, const Tensor& want, double rtol, d
   for (const double x : b) {
     if (std::isfinite(x)) scale = std::max(scale, std::abs(x));
   }
-  bool ok = true;
+  double furthest = -1;
+  std::size_t worst = 0;
+  double worst_allowed = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-    if (a[i] == b[i]) continue;
+    const bool same = is_float(got.dtype()) ? a[i] == b[i] : same_bytes(got, want, i);
+    if (same) continue;
     const double err = std::abs(a[i] - b[i]);
+    double allowed = is_float(got.dtype()) ? atol_scale * scale + rtol * std::abs(b[i]) : 0;
+    double excess = INFINITY;
     if (!std::isfinite(err)) {
+      allowed = 0;
       d.max_abs_err = INFINITY;
       d.max_rel_err = INFINITY;
-      ok = false;
-      continue;
+    } else {
+      d.max_abs_err = std::max(d.max_abs_err, err);
+      if (b[i] != 0) d.max_rel_err = std::max(d.max_rel_err, err / std::abs(b[i]));
+      excess = allowed > 0 ? err / allowed : INFINITY;
+      if (is_float(got.dtype()) && err <= allowed) continue;
     }
-    d.max_abs_err = std::max(d.max_abs_err, err);
-    if (b[i] != 0) d.max_rel_err = std::max(d.max_rel_err, err / std::abs(b[i]));
-    if (err > atol_scale * scale + rtol * std::abs(b[i])) ok = false;
+    ++d.outside;
+    if (excess > furthest) {
+      furthest = excess;
+      worst = i;
+      worst_allowed = allowed;
+    }
   }
-  d.ok = is_float(got.dtype()) ? ok : false;
+  d.ok = d.outside == 0;
+  if (d.ok) return d;
+  d.where = index_of(worst, want.shape());
+  std::string place;
+  for (const std::int64_t k : d.where) place += fmt::format("{}{}", place.empty() ? "" : ",", k);
+  d.worst = fmt::format("at [{}]: have {}, want {}, allowed error {:.3g}; {} of {} elements differ", place, element(got, a, worst),
+                        element(want, b, worst), worst_allowed, d.outside, a.size());
   return d;
 }
 

@@ -42,11 +42,21 @@ Result<void> check_output_name(const Options& options) {
   return Error{ErrorCode::usage, fmt::format("-o {}: the file must end in .plan or .mst", path)};
 }
 
+// The lanes as text. The comment holds the command that checks them, since the lanes alone do not say what
+// the model and its sizes are.
+std::string schedule_text(const Loaded& loaded, const Compiled& compiled) {
+  std::string check = fmt::format("millstream check THIS.mst --graph {}", loaded.model_path);
+  for (const auto& [name, n] : loaded.dims) check += fmt::format(" --dim {}={}", name, n);
+  std::string line;
+  for (const char c : check) line += static_cast<unsigned char>(c) < 0x20 ? '?' : c;  // a comment ends with its line
+  return fmt::format("# schedule of a model; to check it: {}\nschedule\n{}", line, print(loaded.graph, compiled.schedule));
+}
+
 Result<void> write_output(const Options& options, const Loaded& loaded, const Compiled& compiled) {
   const std::string& path = options.output;
   MST_TRY_VOID(check_output(path, options.model, loaded.model_path));
   if (ends_with(path, ".mst")) {
-    return write_bytes(path, fmt::format("# schedule of {}\nschedule\n{}", loaded.model_path, print(loaded.graph, compiled.schedule)));
+    return write_bytes(path, schedule_text(loaded, compiled));
   }
   Plan plan;
   plan.graph_hash = hash_of(loaded.graph);
@@ -62,12 +72,66 @@ Result<void> write_output(const Options& options, const Loaded& loaded, const Co
   return write_plan(path, plan);
 }
 
+// Where each node runs and what put it there, in execution order.
+Json placement_json(const Graph& graph, const Compiled& compiled) {
+  Json rows = Json::array();
+  for (const NodeId n : graph.order()) {
+    const auto& placement = compiled.assignment.placement[n];
+    rows.push_back({{"node", std::string(graph.name(n))},
+                    {"type", std::string(graph.type(n))},
+                    {"stream", placement ? Json(placement->stream.index) : Json(nullptr)},
+                    {"rule", placement ? Json(compiled.assignment.rules[placement->decided_by.index]) : Json(nullptr)}});
+  }
+  return rows;
+}
+
+std::string_view task_word(Task::Kind kind) {
+  switch (kind) {
+    case Task::Kind::launch: return "launch";
+    case Task::Kind::record: return "record";
+    case Task::Kind::wait: return "wait";
+    case Task::Kind::attached: return "attached";
+    case Task::Kind::activate: return "activate";
+    case Task::Kind::label: return "label";
+    case Task::Kind::jump: return "jump";
+    case Task::Kind::branch: return "branch";
+    case Task::Kind::stream_switch: return "stream_switch";
+  }
+  return "?";
+}
+
+// Each physical stream's tasks in order: a node, an event, or for control flow the node and its targets.
+Json lanes_json(const Graph& graph, const Schedule& schedule) {
+  Json lanes = Json::array();
+  for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
+    Json tasks = Json::array();
+    for (const Task& t : schedule.streams[s].tasks) {
+      Json task = {{"do", task_word(t.kind)}};
+      if (t.kind == Task::Kind::launch || t.kind == Task::Kind::attached) {
+        task["node"] = std::string(graph.name(t.node()));
+      } else if (t.kind == Task::Kind::record || t.kind == Task::Kind::wait) {
+        task["event"] = t.index;
+      } else {
+        task["node"] = std::string(graph.name(schedule.controls[t.index].node));
+        task["targets"] = schedule.controls[t.index].targets;
+      }
+      tasks.push_back(std::move(task));
+    }
+    lanes.push_back({{"stream", s.index}, {"logical", schedule.streams[s].logical.index}, {"tasks", std::move(tasks)}});
+  }
+  return lanes;
+}
+
 int run_compile(const Options& options) {
   if (auto r = check_output_name(options); !r.ok()) return fail(r.error());
   Result<Loaded> loaded = load(options.model);
   if (!loaded.ok()) return fail(loaded.error());
   Result<ResolvedPipeline> pipeline = resolve(options.pipeline, options.model);
   if (!pipeline.ok()) return fail(pipeline.error());
+  if (loaded->schedule) {
+    warn(Error{ErrorCode::no_effect, fmt::format("the {} in \"{}\" is not used: compile decides anew", loaded->plan ? "plan" : "schedule", options.model.path)}.help(
+        "millstream check verifies it, millstream run runs it"));
+  }
   const std::uint64_t rss_before = peak_rss_kb();
   Result<Compiled> compiled = compile_loaded(*loaded, *pipeline);
   if (!compiled.ok()) return fail(compiled.error());
@@ -78,7 +142,10 @@ int run_compile(const Options& options) {
     Json json = compile_json(loaded->graph, *compiled, pipeline->target);
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
+    json["placement"] = placement_json(loaded->graph, *compiled);
+    json["lanes"] = lanes_json(loaded->graph, compiled->schedule);
+    print_json(json);
   } else {
     for (const auto* list : {&compiled->assignment.warnings, &compiled->sync.warnings, &compiled->schedule.warnings}) {
       for (const Error& w : *list) warn(w);
@@ -135,7 +202,7 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   }
   json["warnings"] = Json::array();
   for (const auto* list : {&c.assignment.warnings, &c.sync.warnings, &c.schedule.warnings}) {
-    for (const Error& w : *list) json["warnings"].push_back(to_string(w, "warning"));
+    for (const Error& w : *list) json["warnings"].push_back(error_json(w));
   }
   return json;
 }
@@ -144,10 +211,11 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
   const SyncCounts sync = count_sync(c.schedule);
   std::string out;
   auto to = std::back_inserter(out);
-  fmt::format_to(to, "{}: {} nodes, target {} ({} cores)\n", graph.name(), graph.node_count(), target.name, target.cores);
-  fmt::format_to(to, "streams    {} ({} threads an operator)\n", c.schedule.streams.size(), c.assignment.threads_per_op);
-  fmt::format_to(to, "sync       {} pairs needed, {} implied and dropped; {} records, {} waits, {} event ids\n",
-                 c.sync.kept.size(), c.sync.dropped.size(), sync.records, sync.waits, c.schedule.event_count);
+  fmt::format_to(to, "{}: {}, target {} ({})\n", graph.name(), counted(graph.node_count(), "node"), target.name, counted(target.cores, "core"));
+  fmt::format_to(to, "streams    {} ({} an operator)\n", c.schedule.streams.size(), counted(c.assignment.threads_per_op, "thread"));
+  fmt::format_to(to, "sync       {} needed, {} implied and dropped; {}, {}, {}\n",
+                 counted(c.sync.kept.size(), "pair"), c.sync.dropped.size(), counted(sync.records, "record"), counted(sync.waits, "wait"),
+                 counted(c.schedule.event_count, "event id"));
   fmt::format_to(to, "memory     peak {} bytes (one stream {}, lower bound {})\n", c.memory.peak_bytes,
                  c.memory.single_stream_bytes, c.memory.lower_bound_bytes);
   if (const auto& e = c.assignment.estimate) {
@@ -172,15 +240,26 @@ void add_compile(CLI::App& app, int& status) {
   add_model_options(*sub, options->model, "MODEL", "model: .onnx or .mst");
   sub->add_option("-o,--output", options->output, "write the plan: .plan (binary) or .mst (lanes as text)");
   add_pipeline_options(*sub, options->pipeline);
+  sub->footer("\nExamples:\n"
+              "  millstream compile model.onnx --dim batch=1 -o model.plan\n"
+              "  millstream compile model.mst --streams 4 --force-streams\n");
   sub->callback([options, &status] { status = run_compile(*options); });
 }
 
 void add_options(CLI::App& app, int& status) {
   auto markdown = std::make_shared<bool>(false);
   CLI::App* sub = app.add_subcommand("options", "list every option --set takes");
+  auto json = std::make_shared<bool>(false);
   sub->add_flag("--markdown", *markdown, "as docs/options.md");
-  sub->callback([markdown, &status] {
-    if (*markdown) {
+  sub->add_flag("--json", *json, "print one JSON object on stdout");
+  sub->callback([markdown, json, &status] {
+    if (*json) {
+      Json rows = Json::array();
+      for (const OptionRow& row : option_table()) {
+        rows.push_back({{"key", row.key}, {"ecosystem", row.ecosystem}, {"flag", row.flag}, {"values", row.values}, {"default", row.otherwise}, {"what", row.what}});
+      }
+      print_json({{"options", rows}});
+    } else if (*markdown) {
       fmt::print("{}", options_markdown());
     } else {
       for (const OptionRow& row : option_table()) {

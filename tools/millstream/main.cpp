@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -21,6 +22,9 @@ void open_standard_streams() {
   }
 }
 
+using millstream::Error;
+using millstream::ErrorCode;
+
 int cannot_print(std::string_view why) {
   millstream::cli::complain(fmt::format("error: cannot write to the standard output: {} [E32 file]\n", why));
   return 2;
@@ -32,9 +36,14 @@ int run(int argc, char** argv) {
   app.name("millstream");
   app.set_version_flag("--version", "millstream 0.1.0");
   app.require_subcommand(1);
-  app.footer("Exit status: 0 done, 1 a check or expectation failed, 2 bad usage or input, 3 a limit, 4 internal error.\n"
+  app.footer("Examples:\n"
+             "  millstream compile model.onnx --streams 4 -o model.plan\n"
+             "  millstream run model.plan --input x=x.npy --output y=y.npy\n"
+             "  millstream explain E37\n\n"
+             "Exit status: 0 done, 1 a check or expectation failed, 2 bad usage or input, 3 a limit, 4 internal error.\n"
              "Each command has --help. Documentation: docs/cli.md.");
   int status = 0;
+  cli::print_errors_as_json(argc > 1 && std::any_of(argv + 1, argv + argc, [](std::string_view a) { return a == "--json"; }));
   cli::add_compile(app, status);
   cli::add_run(app, status);
   cli::add_check(app, status);
@@ -57,15 +66,12 @@ int run(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_first_word)) {
       std::string known;
       for (const CLI::App* command : commands) known += (known.empty() ? "" : ", ") + command->get_name();
-      cli::complain(fmt::format("error: there is no command \"{}\" [E33 usage]\n  help: commands: {}\n", argv[1], known));
-      return 2;
+      return cli::fail(Error{ErrorCode::usage, fmt::format("there is no command \"{}\"", argv[1])}.help("commands: " + known));
     }
-    cli::complain(fmt::format("error: {} [E33 usage]\n  help: millstream {}--help\n", e.what(),
-               argc > 1 && argv[1][0] != '-' ? fmt::format("{} ", argv[1]) : ""));
-    return 2;
+    return cli::fail(Error{ErrorCode::usage, e.what()}.help(
+        fmt::format("millstream {}--help", argc > 1 && argv[1][0] != '-' ? fmt::format("{} ", argv[1]) : "")));
   } catch (const std::bad_alloc&) {
-    cli::complain("error: out of memory [E34 memory limit]\n  help: --max-memory BYTES refuses large tensors early\n");
-    return 3;
+    return cli::fail(Error{ErrorCode::memory_limit, "out of memory"}.help("--max-memory BYTES refuses large tensors early"));
   } catch (const std::system_error& e) {
     if (std::ferror(stdout) != 0) return cannot_print(e.code().message());
     cli::complain(fmt::format("error: {} [E99 internal]\n", e.what()));

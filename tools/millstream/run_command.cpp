@@ -28,6 +28,7 @@ struct Options {
   std::optional<std::uint32_t> workers;
   std::vector<std::string> inputs;
   std::vector<std::string> expects;
+  std::vector<std::string> outputs;
   std::uint32_t warmup = 1;
   std::uint32_t repeat = 1;
   std::string compare;
@@ -104,16 +105,66 @@ Result<std::map<std::string, std::string>> files_by_name(const std::vector<std::
   return files;
 }
 
+std::string output_names(const Graph& graph) {
+  std::string known;
+  for (const ValueId v : graph.outputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", quote_name(graph.name(v)));
+  return known;
+}
+
+bool has_output(const Graph& graph, std::string_view name) {
+  for (const ValueId v : graph.outputs()) {
+    if (graph.name(v) == name) return true;
+  }
+  return false;
+}
+
+// --output NAME=FILE, or FILE alone for a model with one output. No file twice, and none that is read.
+Result<std::map<std::string, std::string>> output_files(const Options& options, const Loaded& loaded) {
+  const Graph& graph = loaded.graph;
+  std::map<std::string, std::string> files;
+  std::vector<std::string> read;
+  for (const auto* texts : {&options.inputs, &options.expects}) {
+    for (const std::string& text : *texts) {
+      MST_TRY(const auto pair, split_assignment(text, "--input"));
+      read.push_back(pair.second);
+    }
+  }
+  for (const std::string& text : options.outputs) {
+    std::pair<std::string, std::string> pair;
+    if (text.find('=') != std::string::npos) {
+      MST_TRY(pair, split_assignment(text, "--output"));
+    } else {
+      if (graph.outputs().size() != 1) {
+        return Error{ErrorCode::usage, fmt::format("--output {}: the model has {}", text, counted(graph.outputs().size(), "output"))}.help(
+            "say which with --output NAME=FILE: " + output_names(graph));
+      }
+      pair = {std::string(graph.name(graph.outputs()[0])), text};
+    }
+    const auto& [name, file] = pair;
+    if (!has_output(graph, name)) {
+      return Error{ErrorCode::usage, fmt::format("the model has no output \"{}\"", name)}.help("its outputs: " + output_names(graph));
+    }
+    if (!ends_with(file, ".npy") && !ends_with(file, ".pb")) {
+      return Error{ErrorCode::usage, fmt::format("--output {}: the file must end in .npy or .pb", text)};
+    }
+    MST_TRY_VOID(check_output(file, options.model, loaded.model_path));
+    for (const std::string& other : read) {
+      if (same_file(file, other)) return Error{ErrorCode::usage, fmt::format("\"{}\" would overwrite \"{}\", which is read", file, other)}.help("give the output another name");
+    }
+    for (const auto& [earlier, path] : files) {
+      if (path == file || same_file(path, file)) return Error{ErrorCode::usage, fmt::format("--output writes {} and {} into one file, {}", earlier, name, file)};
+    }
+    if (!files.emplace(pair).second) return Error{ErrorCode::usage, fmt::format("--output {} is given twice", name)};
+  }
+  return files;
+}
+
 Result<std::map<std::string, Tensor>> read_expected(const Graph& graph, const std::vector<std::string>& texts) {
   MST_TRY(const auto files, files_by_name(texts, "--expect"));
   std::map<std::string, Tensor> expected;
   for (const auto& [name, file] : files) {
-    bool found = false;
-    for (const ValueId v : graph.outputs()) found = found || graph.name(v) == name;
-    if (!found) {
-      std::string known;
-      for (const ValueId v : graph.outputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", quote_name(graph.name(v)));
-      return Error{ErrorCode::usage, fmt::format("the model has no output \"{}\"", name)}.help("its outputs: " + known);
+    if (!has_output(graph, name)) {
+      return Error{ErrorCode::usage, fmt::format("the model has no output \"{}\"", name)}.help("its outputs: " + output_names(graph));
     }
     MST_TRY(Tensor t, read_tensor(file));
     expected.emplace(name, std::move(t));
@@ -169,6 +220,32 @@ Result<void> write_trace(const std::string& path, const Graph& graph, const Sche
   return write_bytes(path, to_chrome_json(graph, schedule, trace));
 }
 
+// The picture of a small run: at most about 100 characters wide, the time axis scaled to fit.
+void print_grid(const Graph& graph, const Schedule& schedule, const Trace& trace) {
+  constexpr std::uint64_t kWidth = 100;
+  constexpr std::uint64_t kNodes = 200;
+  std::size_t cell = 1, head = 8, launches = 0;
+  for (const PhysicalStream& s : schedule.streams) {
+    for (const Task& t : s.tasks) {
+      if (t.kind != Task::Kind::launch) continue;
+      cell = std::max(cell, graph.name(t.node()).size());
+      ++launches;
+    }
+  }
+  if (launches == 0) return;
+  const std::uint64_t columns = kWidth > head + cell + 2 ? (kWidth - head) / (cell + 2) : 1;
+  if (launches > kNodes || columns < 4) {
+    fmt::print("picture    left out: {}; --trace FILE.json shows any run\n",
+               launches > kNodes ? fmt::format("{} are more than {}", counted(launches, "node"), kNodes) : std::string("the names are too long"));
+    return;
+  }
+  // Whole microseconds where they fit, then 2, 5, 10, ...: the axis counts ticks.
+  std::uint64_t tick = 1000;
+  for (int step = 0; (trace.total_ns + tick - 1) / tick > columns; ++step) tick = step % 3 == 1 ? tick / 2 * 5 : tick * 2;
+  if (tick != 1000) fmt::print("one column is {} us; of several nodes in a column the longest stands there\n", tick / 1000);
+  fmt::print("{}", print_lanes(graph, schedule, trace, tick));
+}
+
 Result<int> run_sim(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, const Schedule& schedule,
                     std::uint32_t threads, Json& json) {
   auto backend = make_sim_backend(pipeline.target, durations_us(loaded.graph, pipeline.target, threads), false);
@@ -185,11 +262,9 @@ Result<int> run_sim(const Options& options, const Loaded& loaded, const Resolved
   json["overlap"] = overlap(schedule, trace);
   json["streams_used"] = schedule.streams.size();
   if (!options.model.json) {
-    if (trace.total_ns <= 200000 && loaded.graph.node_count() <= 200) {
-      fmt::print("{}", print_lanes(loaded.graph, schedule, trace, 1000));
-    }
-    fmt::print("simulated  {:.3f} us on {} streams, overlap {:.2f}\n", static_cast<double>(trace.total_ns) / 1000,
-               schedule.streams.size(), overlap(schedule, trace));
+    print_grid(loaded.graph, schedule, trace);
+    fmt::print("simulated  {:.3f} us on {}, overlap {:.2f}\n", static_cast<double>(trace.total_ns) / 1000,
+               counted(schedule.streams.size(), "stream"), overlap(schedule, trace));
     if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
   }
   return 0;
@@ -205,6 +280,12 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   const KernelTable kernels = all_kernels();
   MST_TRY(const std::vector<Tensor> inputs, read_inputs(graph, options.inputs, quiet));
   MST_TRY(const auto expected, read_expected(graph, options.expects));
+  MST_TRY(const auto output_to, output_files(options, loaded));
+  if (options.workers && std::uint64_t{workers} * threads > cores) {
+    warn(Error{ErrorCode::no_effect, fmt::format("{} x {} are more than the {}: they take turns", counted(workers, "worker"),
+                                                 counted(threads, "thread"), counted(cores, "core"))}
+             .help("--workers and --threads-per-op whose product is at most the cores"));
+  }
   const auto max_bytes = pipeline.compile.memory.max_bytes;
   MST_TRY(const std::unique_ptr<Engine> engine, make_engine(graph, std::move(schedule), std::move(memory), kernels, workers, threads, max_bytes));
 
@@ -270,9 +351,20 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
         row["max_abs_err"] = d->max_abs_err;
         row["max_rel_err"] = d->max_rel_err;
         row["ok"] = d->ok;
-        verdict = fmt::format("  {}: max abs err {:.3g}, max rel err {:.3g}", d->ok ? "as expected" : "DIFFERS", d->max_abs_err, d->max_rel_err);
-        if (!d->ok) status = 1;
+        if (d->ok) {
+          verdict = fmt::format("  as expected: max abs err {:.3g}, max rel err {:.3g}", d->max_abs_err, d->max_rel_err);
+        } else {
+          verdict = fmt::format("  DIFFERS {}; max abs err {:.3g}, max rel err {:.3g}", d->worst, d->max_abs_err, d->max_rel_err);
+          row["worst"] = d->where;
+          row["elements_outside"] = d->outside;
+          status = 1;
+        }
       }
+    }
+    if (const auto file = output_to.find(name); file != output_to.end()) {
+      MST_TRY_VOID(write_tensor(file->second, got));
+      row["file"] = file->second;
+      verdict += fmt::format("  wrote {}", file->second);
     }
     if (!quiet) fmt::print("output     {} {}{}\n", quote_name(name), to_string(got.desc()), verdict);
     json["outputs"][name] = std::move(row);
@@ -303,11 +395,17 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   if (!options.trace.empty()) MST_TRY_VOID(write_trace(options.trace, graph, engine->schedule, result->trace));
 
   if (!quiet) {
-    fmt::print("ran        {} times on {} streams, {} workers x {} threads: median {:.3f} ms, min {:.3f}, p90 {:.3f}; overlap {:.2f}\n",
-               options.repeat, engine->schedule.streams.size(), workers, threads, percentile(times, 0.5), percentile(times, 0), percentile(times, 0.9), share);
+    fmt::print("ran        {} on {}, {} x {}: median {:.3f} ms, min {:.3f}, p90 {:.3f}; overlap {:.2f}\n",
+               options.repeat == 1 ? std::string("once") : fmt::format("{} times", options.repeat),
+               counted(engine->schedule.streams.size(), "stream"), counted(workers, "worker"), counted(threads, "thread"), percentile(times, 0.5), percentile(times, 0), percentile(times, 0.9), share);
     if (single) {
       if (!single_times.empty()) {
-        fmt::print("one stream median {:.3f} ms with {} threads: {:.2f}x\n", percentile(single_times, 0.5), single_threads, percentile(ratios, 0.5));
+        if (single_threads == threads && engine->schedule == single->schedule) {
+          fmt::print("one stream median {:.3f} ms: the same plan, so the two differ by noise only\n", percentile(single_times, 0.5));
+        } else {
+          fmt::print("one stream median {:.3f} ms with {}; the plan is {:.2f}x as fast as one stream\n", percentile(single_times, 0.5),
+                     counted(single_threads, "thread"), percentile(ratios, 0.5));
+        }
       }
       if (single_threads == threads) fmt::print("outputs    {} to the one-stream run\n", equal ? "bitwise equal" : "NOT bitwise equal");
     }
@@ -355,7 +453,7 @@ Result<void> check_options(const Options& options) {
     return Error{ErrorCode::usage, fmt::format("--trace {}: the file must end in .json", options.trace)};
   }
   if (options.device == "sim") {
-    const char* idle = !options.inputs.empty() ? "--input" : !options.expects.empty() ? "--expect" : !options.compare.empty() ? "--compare" : nullptr;
+    const char* idle = !options.inputs.empty() ? "--input" : !options.expects.empty() ? "--expect" : !options.outputs.empty() ? "--output" : !options.compare.empty() ? "--compare" : nullptr;
     if (idle != nullptr) {
       return Error{ErrorCode::usage, fmt::format("{} needs --device cpu: the simulation computes times, not values", idle)};
     }
@@ -401,7 +499,7 @@ Result<int> run_model(const Options& options) {
   Result<int> status = options.device == "sim"
                            ? run_sim(options, loaded, pipeline, schedule, threads, json)
                            : run_cpu(options, loaded, pipeline, std::move(schedule), std::move(memory), threads, json);
-  if (status.ok() && options.model.json) fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  if (status.ok() && options.model.json) print_json(json);
   return status;
 }
 
@@ -415,6 +513,7 @@ void add_run(CLI::App& app, int& status) {
   sub->add_option("--workers", options->workers, "worker threads; default: cores / threads an operator, at most the streams");
   sub->add_option("--input", options->inputs, "NAME=FILE (.npy, .pb); repeatable")->allow_extra_args(false);
   sub->add_option("--expect", options->expects, "NAME=FILE: compare an output; repeatable")->allow_extra_args(false);
+  sub->add_option("--output", options->outputs, "NAME=FILE: write an output (.npy, .pb); FILE alone where there is one output; repeatable")->allow_extra_args(false);
   sub->add_option("--rtol", options->rtol, "relative tolerance of --expect")->capture_default_str();
   sub->add_option("--atol", options->atol, "absolute tolerance of --expect, times the largest expected magnitude")->capture_default_str();
   sub->add_option("--warmup", options->warmup, "runs before timing")->capture_default_str();
@@ -424,10 +523,11 @@ void add_run(CLI::App& app, int& status) {
   sub->add_option("--delays", options->delays, "SEED: random delays in the workers (stress)")->check(CLI::NonNegativeNumber);
   sub->add_option("--trace", options->trace, "FILE.json: Chrome trace, one track a stream (open it in Perfetto)");
   add_pipeline_options(*sub, options->pipeline);
-  sub->callback([options, &status] {
-    Result<int> r = run_model(*options);
-    status = r.ok() ? *r : fail(r.error());
-  });
+  sub->footer("\nExamples:\n"
+              "  millstream run model.onnx --dim N=1 --input image=image.npy --output scores=scores.npy\n"
+              "  millstream run model.plan --compare single --repeat 20 --trace trace.json\n"
+              "  millstream run model.mst --device sim --target unit\n");
+  sub->callback(runner(options, run_model, status));
 }
 
 }  // namespace millstream::cli

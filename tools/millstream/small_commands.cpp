@@ -16,32 +16,55 @@ struct GenCommand {
   GenOptions options;
   std::string output;
   std::string listing = "breadth";
+  bool json = false;
 };
 
-int run_gen(GenCommand& command) {
-  command.options.listing = command.listing == "lanes" ? Listing::lanes : Listing::breadth;
-  Result<std::string> text = generate(command.options);
-  if (!text.ok()) return fail(text.error());
-  if (command.output == "-") {
-    fmt::print("{}", *text);
+std::uint64_t count_nodes(const Graph& graph) {
+  std::uint64_t n = graph.node_count();
+  for (std::size_t i = 0; i < graph.body_count(); ++i) n += count_nodes(graph.body(BodyId(static_cast<std::uint32_t>(i))));
+  return n;
+}
+
+// To a file, and says so on stderr; or to stdout where the name is "-".
+Result<int> write_out(const std::string& output, const std::string& text, std::uint64_t nodes, bool json) {
+  if (output == "-") {
+    if (json) return Error{ErrorCode::usage, "--json and the output \"-\" both want the standard output"}.help("give a file name");
+    fmt::print("{}", text);
     return 0;
   }
-  if (auto r = write_bytes(command.output, *text); !r.ok()) return fail(r.error());
+  MST_TRY_VOID(write_bytes(output, text));
+  if (json) print_json({{"output", output}, {"nodes", nodes}});
+  complain(fmt::format("wrote {} ({})\n", output, counted(nodes, "node")));
   return 0;
 }
 
-int run_convert(const ModelOptions& input, const std::string& output) {
-  if (output.size() < 4 || output.substr(output.size() - 4) != ".mst") {
-    return fail(Error{ErrorCode::usage, fmt::format("cannot write \"{}\"", output)}.help("convert writes .mst (millstream text)"));
+Result<int> run_gen(const GenCommand& command) {
+  GenOptions options = command.options;
+  options.listing = command.listing == "lanes" ? Listing::lanes : Listing::breadth;
+  MST_TRY(const std::string text, generate(options));
+  std::uint64_t nodes = 0;
+  if (command.output != "-") {
+    MST_TRY(const Graph graph, parse_graph(text, command.output));
+    nodes = count_nodes(graph);
   }
-  Result<Loaded> loaded = load(input);
-  if (!loaded.ok()) return fail(loaded.error());
-  if (auto r = check_output(output, input, loaded->model_path); !r.ok()) return fail(r.error());
-  std::string text = print(loaded->graph);
-  if (loaded->schedule) text += "\nschedule\n" + print(loaded->graph, *loaded->schedule);
-  if (auto r = write_bytes(output, text); !r.ok()) return fail(r.error());
-  if (input.json) fmt::print("{}\n", Json{{"output", output}, {"nodes", loaded->graph.node_count()}}.dump(2));
-  return 0;
+  return write_out(command.output, text, nodes, command.json);
+}
+
+struct ConvertCommand {
+  ModelOptions input;
+  std::string output;
+};
+
+Result<int> run_convert(const ConvertCommand& command) {
+  const std::string& output = command.output;
+  if (output != "-" && !ends_with(output, ".mst")) {
+    return Error{ErrorCode::usage, fmt::format("cannot write \"{}\"", output)}.help("convert writes .mst (millstream text), or - for stdout");
+  }
+  MST_TRY(const Loaded loaded, load(command.input));
+  if (output != "-") MST_TRY_VOID(check_output(output, command.input, loaded.model_path));
+  std::string text = print(loaded.graph);
+  if (loaded.schedule) text += "\nschedule\n" + print(loaded.graph, *loaded.schedule);
+  return write_out(output, text, count_nodes(loaded.graph), command.input.json);
 }
 
 }  // namespace
@@ -64,16 +87,16 @@ void add_gen(CLI::App& app, int& status) {
       ->capture_default_str();
   sub->add_option("--seed", command->options.seed, "seed of everything random")->check(CLI::NonNegativeNumber)->capture_default_str();
   sub->add_option("-o,--output", command->output, "file to write (.mst), or - for stdout")->required();
-  sub->callback([command, &status] { status = run_gen(*command); });
+  sub->add_flag("--json", command->json, "print one JSON object on stdout");
+  sub->callback(runner(command, run_gen, status));
 }
 
 void add_convert(CLI::App& app, int& status) {
-  auto input = std::make_shared<ModelOptions>();
-  auto output = std::make_shared<std::string>();
+  auto command = std::make_shared<ConvertCommand>();
   CLI::App* sub = app.add_subcommand("convert", "read a model, schedule or plan and write it as text");
-  add_model_options(*sub, *input, "IN", "model (.onnx, .mst), schedule (.mst) or .plan");
-  sub->add_option("OUT", *output, "file to write: .mst")->required();
-  sub->callback([input, output, &status] { status = run_convert(*input, *output); });
+  add_model_options(*sub, command->input, "IN", "model (.onnx, .mst), schedule (.mst) or .plan");
+  sub->add_option("OUT", command->output, "file to write (.mst), or - for stdout")->required();
+  sub->callback(runner(command, run_convert, status));
 }
 
 }  // namespace millstream::cli
