@@ -123,12 +123,21 @@ std::string_view Lexer::line_text(std::uint32_t line) const {
   std::string_view rest = text_.substr(begin);
   rest = rest.substr(0, rest.find('\n'));
   while (!rest.empty() && (rest.front() == ' ' || rest.front() == '\t')) rest.remove_prefix(1);
-  return rest.substr(0, 120);
+  return rest;
 }
 
 Error Lexer::error(const Token& token, std::string message) const {
-  return Error{ErrorCode::syntax, std::move(message)}.at(
-      Where{file_, token.line, token.column, std::string(line_text(token.line))});
+  // Of a long line the part around the place is shown: columns count from the line's start, blanks included.
+  constexpr std::size_t kShown = 120;
+  std::string_view line = line_text(token.line);
+  std::string text(line.substr(0, kShown));
+  if (line.size() > kShown) {
+    const char* at = token.text.data();
+    const std::size_t before = at >= line.data() && at <= line.data() + line.size() ? static_cast<std::size_t>(at - line.data()) : 0;
+    const std::size_t begin = before > kShown * 3 / 4 ? before - kShown / 2 : 0;
+    text = fmt::format("{}{}{}", begin > 0 ? "..." : "", line.substr(begin, kShown), begin + kShown < line.size() ? "..." : "");
+  }
+  return Error{ErrorCode::syntax, std::move(message)}.at(Where{file_, token.line, token.column, std::move(text)});
 }
 
 Result<Token> Lexer::expect(std::string_view symbol) {

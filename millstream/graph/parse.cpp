@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::size_t kMaxBodyDepth = 64;
 constexpr std::size_t kMaxKeptText = 1 << 20;  // longer texts: messages have line and column, not the line itself
+constexpr std::string_view kAnnotations[] = {
+    "name",     "after",     "cost",   "label",      "user_label", "priority",  "inner_parallel", "parallel_group", "engine",       "new_stream", "stream",
+    "attached", "activates", "activates_streams", "role", "continuous", "batch", "multiplex",      "thread_scope",   "used_streams", "scope"};
 constexpr std::int64_t kMaxFill = std::int64_t{1} << 28;  // a short text must not claim unbounded memory
 
 // Data of a constant or tensor attribute, still as text positions of the desc it belongs to.
@@ -442,7 +445,15 @@ class GraphParser {
   Result<void> annotation(Notes& notes, std::string& node_name) {
     const Token token = lex_.peek();
     MST_TRY(const std::string key, lex_.expect_name("an annotation"));
+    if (!lex_.at("(")) {
+      if (std::find(std::begin(kAnnotations), std::end(kAnnotations), key) == std::end(kAnnotations)) return unknown(token, key);
+      return lex_.error(token, fmt::format("annotation @{} has no value", key)).help("annotations are written @NAME(VALUE), as in @label(\"s1\")");
+    }
     MST_TRY_VOID(lex_.expect("("));
+    if (key == "stream" && lex_.peek().kind == Token::Kind::string) {
+      return lex_.error(lex_.peek(), "@stream takes the number of a stream")
+          .help("nodes of one label share a stream: @label(\"side\")");
+    }
     const std::pair<std::string_view, std::optional<std::string>*> texts[] = {
         {"label", &notes.label},         {"user_label", &notes.user_label}, {"parallel_group", &notes.parallel_group},
         {"engine", &notes.engine},       {"continuous", &notes.continuous}, {"batch", &notes.batch},
@@ -518,12 +529,15 @@ class GraphParser {
       notes.roles.emplace();
       MST_TRY_VOID(list_of([&]() -> Result<void> { return role(*notes.roles); }));
     } else {
-      return lex_.error(token, fmt::format("unknown annotation @{}", key))
-          .help("there are name, after, cost, label, user_label, priority, inner_parallel, parallel_group, engine, "
-                "new_stream, stream, attached, activates, activates_streams, role, continuous, batch, multiplex, "
-                "thread_scope, used_streams and scope");
+      return unknown(token, key);
     }
     return closed();
+  }
+
+  Error unknown(const Token& token, std::string_view key) const {
+    std::string all;
+    for (const std::string_view name : kAnnotations) all += fmt::format("{}{}", all.empty() ? "there are " : ", ", name);
+    return lex_.error(token, fmt::format("unknown annotation @{}", key)).help(std::move(all));
   }
 
   Error twice(const Token& token, std::string_view key) const {

@@ -18,7 +18,7 @@ void collect_missing(const Graph& graph, MissingOperators& missing) {
     if (seen == 1) continue;
     const std::string why = why_missing(graph.type(n), graph.opset());
     seen = why.empty() ? 1 : 2;
-    if (!why.empty()) missing.add(graph.type(n), graph.opset(), why);
+    if (!why.empty()) missing.add(graph.type(n), graph.opset(), why, graph.where(n));
   }
   for (std::size_t i = 0; i < graph.body_count(); ++i) collect_missing(graph.body(BodyId(i)), missing);
 }
@@ -58,45 +58,54 @@ class Inference {
       MST_TRY_VOID(check_size(graph.desc(v), graph.name(v), value_word(graph.kind(v))));
     }
     for (const NodeId n : graph.order()) {
-      if (steps_left_-- == 0) {
-        return Error{ErrorCode::shape, fmt::format("{} \"{}\": the shapes of nested loops around it do not settle",
-                                                   graph.type(n), graph.name(n))};
-      }
-      const TypeCache::Row& type = types.of(graph, n);
-      if (type.schema == nullptr) {
-        return Error{ErrorCode::unsupported_operator, fmt::format("\"{}\": no operator {}", graph.name(n), graph.type(n))};
-      }
-      MST_TRY_VOID(check_arity(graph, n, *type.schema));
-      const NodeView view(graph, n, known);
-      std::vector<TensorDesc> found;
-      if (graph.bodies(n).empty()) {
-        MST_TRY(found, type.schema->shape(view.context));
-      } else {
-        MST_TRY(found, infer_control(graph, n, view.context,
-                                     [&](Graph& body) { return infer(body, &known); }));
-      }
-      const auto outputs = graph.outputs(n);
-      if (found.size() != outputs.size()) {
-        return Error{ErrorCode::shape, fmt::format("{} \"{}\": has {} outputs, gives {}", graph.type(n), graph.name(n),
-                                                   outputs.size(), found.size())};
-      }
-      auto values = evaluate_node(view, type, found);
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const TensorDesc desc = values ? (*values)[i].desc() : refine(found[i], graph.desc(outputs[i]));
-        MST_TRY_VOID(check_size(desc, graph.name(n), graph.type(n)));
-        // In bodies descs are found anew until loops settle: what stands there was not declared.
-        if (outer == nullptr && contradicts(desc, graph.desc(outputs[i]))) {
-          return Error{ErrorCode::shape, fmt::format("{} \"{}\": output \"{}\" is {}, the model declares {}", graph.type(n),
-                                                     graph.name(n), graph.name(outputs[i]), to_string(desc), to_string(graph.desc(outputs[i])))};
-        }
-        if (values) known.set(outputs[i], std::move((*values)[i]));
-        graph.set_desc(outputs[i], desc);
-      }
+      Result<void> done = infer_one(graph, n, outer, known, types);
+      if (done.ok()) continue;
+      Error error = std::move(done).error();
+      if (!error.where) error.where = graph.where(n);
+      return error;
     }
     return {};
   }
 
  private:
+  Result<void> infer_one(Graph& graph, NodeId n, const KnownValues* outer, KnownValues& known, TypeCache& types) {
+    if (steps_left_-- == 0) {
+      return Error{ErrorCode::shape, fmt::format("{} \"{}\": the shapes of nested loops around it do not settle",
+                                                 graph.type(n), graph.name(n))};
+    }
+    const TypeCache::Row& type = types.of(graph, n);
+    if (type.schema == nullptr) {
+      return Error{ErrorCode::unsupported_operator, fmt::format("\"{}\": no operator {}", graph.name(n), graph.type(n))};
+    }
+    MST_TRY_VOID(check_arity(graph, n, *type.schema));
+    const NodeView view(graph, n, known);
+    std::vector<TensorDesc> found;
+    if (graph.bodies(n).empty()) {
+      MST_TRY(found, type.schema->shape(view.context));
+    } else {
+      MST_TRY(found, infer_control(graph, n, view.context,
+                                   [&](Graph& body) { return infer(body, &known); }));
+    }
+    const auto outputs = graph.outputs(n);
+    if (found.size() != outputs.size()) {
+      return Error{ErrorCode::shape, fmt::format("{} \"{}\": has {} outputs, gives {}", graph.type(n), graph.name(n),
+                                                 outputs.size(), found.size())};
+    }
+    auto values = evaluate_node(view, type, found);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const TensorDesc desc = values ? (*values)[i].desc() : refine(found[i], graph.desc(outputs[i]));
+      MST_TRY_VOID(check_size(desc, graph.name(n), graph.type(n)));
+      // In bodies descs are found anew until loops settle: what stands there was not declared.
+      if (outer == nullptr && contradicts(desc, graph.desc(outputs[i]))) {
+        return Error{ErrorCode::shape, fmt::format("{} \"{}\": output \"{}\" is {}, the model declares {}", graph.type(n),
+                                                   graph.name(n), graph.name(outputs[i]), to_string(desc), to_string(graph.desc(outputs[i])))};
+      }
+      if (values) known.set(outputs[i], std::move((*values)[i]));
+      graph.set_desc(outputs[i], desc);
+    }
+    return {};
+  }
+
   static std::string_view value_word(ValueKind kind) {
     return kind == ValueKind::input ? "input" : kind == ValueKind::constant ? "constant" : "value";
   }

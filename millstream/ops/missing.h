@@ -3,9 +3,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "millstream/core/error.h"
 
@@ -14,8 +16,10 @@ namespace millstream {
 /// Collects (type, opset, reason) with a count each; the error lists them in that order, one note a row.
 class MissingOperators {
  public:
-  void add(std::string_view type, int opset, std::string_view reason) {
+  /// `where`: the node's place in a text; the error shows the first one given.
+  void add(std::string_view type, int opset, std::string_view reason, std::optional<Where> where = std::nullopt) {
     ++rows_[{std::string(type), opset, std::string(reason)}];
+    if (!first_) first_ = std::move(where);
   }
   bool empty() const { return rows_.empty(); }
   /// Notes are "TYPE (opset N, K nodes): REASON".
@@ -23,6 +27,7 @@ class MissingOperators {
 
  private:
   std::map<std::tuple<std::string, int, std::string>, std::size_t> rows_;
+  std::optional<Where> first_;
 };
 
 /// Why `type` cannot be used at `opset`, or "" when it can.
