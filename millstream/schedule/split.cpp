@@ -218,7 +218,7 @@ class Splitter {
                                   by_node() ? "nodes and sync tasks" : "tasks", c, quote_name(in_.graph.name(n)),
                                   in_.options.split_reserved == 0 ? "" : fmt::format(" and {} kept free", in_.options.split_reserved), limit);
     if (bundle == nullptr) return out;
-    return out + (bundle->continuous.empty() ? "; moved back before the branch" :
+    return out + (bundle->continuous.empty() ? fmt::format("; moved back before {}, whose branches stay together", quote_name(in_.graph.name(bundle->node))) :
                                                fmt::format("; moved back to keep continuous label {} together", quote(bundle->continuous)));
   }
 

@@ -44,7 +44,7 @@ struct Splitting {
 /// A node opens a stream when it is not its stream's first, count + cost + reserved is over the limit, it owns
 /// no scope and is no label, jump, branch or first activation. `node` units count nodes and sync tasks against
 /// limit / tasks of the node, as Graph Engine of 2023 does. Nodes of one continuous label, and in `task` units the
-/// tasks between a branch and its last label, stay together: the split moves back before the first of them.
+/// tasks between a branch and its last label and those behind a StreamSwitch, stay together: the split moves back before the first of them.
 /// In single-stream mode nothing is split; a stream that is too long becomes huge.
 /// O(nodes + pairs) when nothing is split, and for each stream that is, O(nodes + pairs) once more.
 /// Errors: continuous_label (E11), task_limit (E08).

@@ -13,7 +13,10 @@ std::vector<Bundle> bundles_of(const Graph& graph, const std::vector<NodeId>& la
   const ControlTypes control(graph);
   if (jumps && !control.none()) {
     std::map<std::int64_t, std::size_t> of_label;
+    const auto ends_stream = graph.strings().find("StreamSwitch");
     for (std::uint32_t i = 0; i < lane.size(); ++i) {
+      // What a taken switch skips would wait for ever on a stream of its own.
+      if (ends_stream && graph.type_id(lane[i]) == *ends_stream) all.push_back({i, static_cast<std::uint32_t>(lane.size() - 1), "", lane[i]});
       if (!control.moves_inside(lane[i])) continue;
       for (const std::int64_t label : label_numbers(graph, lane[i])) {
         const auto [it, fresh] = of_label.try_emplace(label, all.size());

@@ -18,8 +18,8 @@ struct Bundle {
   NodeId node;             ///< its first node
 };
 
-/// Of a stream's nodes in order, disjoint and ascending: from a branch to its last label (with `jumps`), and from the
-/// first to the last node of a continuous label. Those that overlap are one. O(nodes + labels log labels).
+/// Of a stream's nodes in order, disjoint and ascending: from a branch to its last label and from a
+/// StreamSwitch to the end (with `jumps`), and from the first to the last node of a continuous label. Those that overlap are one. O(nodes + labels log labels).
 std::vector<Bundle> bundles_of(const Graph& graph, const std::vector<NodeId>& lane, bool jumps);
 
 }  // namespace millstream
