@@ -167,6 +167,7 @@ Result<void> set_compat(CompileOptions& o, const OptionRow& row, std::string_vie
   if (value != "ge2023" && value != "none") return illegal(row, value);
   const bool on = value == "ge2023";
   o.assign.newer_rules = !on;
+  o.assign.hcom_parallel = !on;
   o.assign.parallel_group_scope = on ? GroupScope::stream : GroupScope::graph;
   o.assign.mdim_label_suffix = !on;
   o.sync.mode = on ? SyncMode::compat : SyncMode::exact;

@@ -6,3 +6,5 @@ mst_test(assign_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/assi
          DEPS graph target assign backend trace)
 mst_test(assign_pipeline_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/assign_pipeline_property_test.cpp
          DEPS graph target assign sync schedule backend trace)
+mst_test(assign_chain_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/assign_chain_test.cpp DEPS graph target assign)
+mst_test(clusters_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/clusters_property_test.cpp DEPS graph target assign)
