@@ -110,7 +110,8 @@ class Interpreter {
         const std::size_t id = tasks_.size();
         tasks_.push_back(t);
         stream_of_.push_back(s.index);
-        if (has_node(id)) tasks_of_[node_of(id)].push_back(id);
+        // What a relay does is the switch at work: nothing waits for the rest of it.
+        if (has_node(id) && !schedule_.streams[s].relay) tasks_of_[node_of(id)].push_back(id);
         switches_ = switches_ || t.kind == Task::Kind::stream_switch;
         if (t.kind == Task::Kind::label) {
           for (const std::uint32_t l : targets(id)) {

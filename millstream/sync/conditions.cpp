@@ -144,6 +144,17 @@ Conditions::Sum Conditions::of_stream(StreamId s) {
   return out;
 }
 
+// Whether a node with this stream label runs on the stream or beside it; a branch may span several. Linear.
+bool Conditions::carries(StreamId s, StringId label) const {
+  for (const NodeId n : graph_.nodes()) {
+    const auto& own = graph_.annotations().label.get(n);
+    if (!own || *own != label || !on_.placement[n]) continue;
+    const auto& attached = on_.attached.get(n);
+    if (on_.placement[n]->stream == s || (attached && std::find(attached->begin(), attached->end(), s) != attached->end())) return true;
+  }
+  return false;
+}
+
 Conditions::Sum Conditions::of_start(StreamId s, NodeId a) {
   if (!is_stream_switch(graph_.type(a))) return of_task(a, true);
   const std::uint32_t variable = variable_of_switch(a);
@@ -152,8 +163,13 @@ Conditions::Sum Conditions::of_start(StreamId s, NodeId a) {
     const auto& roles = graph_.annotations().roles.get(a);
     taken.products.push_back({{variable, roles && !roles->true_branch && !graph_.inputs(a).empty() ? 0u : 1u}});
   } else {
+    const auto& labels = graph_.annotations().activates.get(a);
+    const bool by_label = labels && !labels->empty();
+    for (std::uint32_t i = 0; by_label && i < labels->size(); ++i) {
+      if (carries(s, (*labels)[i])) taken.products.push_back({{variable, i}});
+    }
     for (const Activator& k : activation_.activators) {
-      if (k.node != a) continue;
+      if (k.node != a || by_label) continue;
       for (std::uint32_t i = 0; i < k.streams.size() && i < values_[variable]; ++i) {
         if (k.streams[i] == s) taken.products.push_back({{variable, i}});
       }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "millstream/graph/text.h"
+#include "millstream/schedule/interpret.h"
 #include "millstream/schedule/stages.h"
 #include "tests/placed_graph.h"
 
@@ -114,6 +115,49 @@ TEST(Starts, StreamsThatOnlyStartEachOtherNeverRun) {
             "error: stream 1 is never activated; its first node is a [E10 never activated]\n"
             "  note: b would start it, but stands on stream 2, which never runs\n"
             "  help: start one of these streams from a stream that begins with the model");
+}
+
+std::string findings(const Interpretation& truth) {
+  std::string out;
+  for (const auto& f : truth.findings) out += f.message + "\n";
+  return out;
+}
+
+TEST(Starts, WhatATakenSwitchSkipsStaysBehindIt) {
+  const Placed p = read(
+      "graph g\n  input in\n  a = Op(in) @stream(0)\n  b = Op(a) @stream(0)\n  sw = StreamSwitch(b) @stream(0) @activates(\"T\")\n"
+      "  c = Op() @after(sw) @stream(0)\n  d = Op(c) @stream(0)\n  t = Op() @after(sw) @label(\"T\") @stream(1)\n");
+  LowerOptions o;
+  o.split_reserved = 1;
+  const auto s = lower(p.graph, p.on, plan_of(p), limited(4), o);
+  ASSERT_TRUE(s.ok()) << to_string(s.error());
+  EXPECT_EQ(print(p.graph, *s), "stream 0: a  b  !e0\nstream 1: t\nstream 2 of 0: ?e0  sw?>s1  c  d\n");
+  const Interpretation truth = interpret(p.graph, *s);
+  EXPECT_TRUE(truth.ok()) << findings(truth);
+  o.split_reserved = 2;
+  const auto refused = lower(p.graph, p.on, plan_of(p), limited(3), o);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::task_limit);
+}
+
+TEST(Starts, BranchesOfAMultiDimsModelShareEventIds) {
+  std::string text = "graph g\n  input in\n  sw = StreamSwitchN(in) @stream(0) @activates(\"b0\", \"b1\")\n";
+  for (int b = 0; b < 2; ++b) {
+    for (int i = 0; i < 2 + b; ++i) {
+      text += fmt::format("  s{0}{1} = Op() @after({2}) @label(\"b{0}\") @batch(\"Batch_{0}\") @stream({3})\n", b, i, i == 0 ? "sw" : fmt::format("s{}{}", b, i - 1), 1 + 2 * b);
+      text += fmt::format("  r{0}{1} = Op(s{0}{1}) @label(\"b{0}\") @batch(\"Batch_{0}\") @stream({2})\n", b, i, 2 + 2 * b);
+    }
+  }
+  const Placed p = read(text);
+  for (const EventIds how : {EventIds::minimal, EventIds::sequential}) {
+    const auto s = lower(p.graph, p.on, plan_of(p), no_limits(), {how});
+    ASSERT_TRUE(s.ok()) << to_string(s.error());
+    EXPECT_EQ(s->event_count, 3u) << print(p.graph, *s);
+    const Interpretation truth = interpret(p.graph, *s);
+    EXPECT_TRUE(truth.ok()) << print(p.graph, *s) << findings(truth);
+    const CheckReport report = check(p.graph, *s, nullptr, {}, false);
+    EXPECT_TRUE(report.ok()) << print(p.graph, *s) << report.violations.front().message;
+  }
 }
 
 }  // namespace
