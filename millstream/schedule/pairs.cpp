@@ -22,7 +22,8 @@ Result<std::vector<SyncPair>> pairs_of(const Graph& graph, const Schedule& sched
       const std::vector<Task>& tasks = schedule.streams[PhysicalStreamId(s)].tasks;
       for (; at[s] < tasks.size(); ++at[s], moved = true) {
         const Task& t = tasks[at[s]];
-        if (t.kind != Task::Kind::launch && t.index >= records.size()) {
+        const bool event = t.kind == Task::Kind::wait || t.kind == Task::Kind::record;
+        if (event && t.index >= records.size()) {
           return Error{ErrorCode::bad_graph, fmt::format("the schedule names event e{} of {}", t.index, records.size())};
         }
         if (t.kind == Task::Kind::wait) {
@@ -33,9 +34,13 @@ Result<std::vector<SyncPair>> pairs_of(const Graph& graph, const Schedule& sched
         } else if (t.kind == Task::Kind::record) {
           records[t.index] = {true, last[s]};
         } else {
-          for (const NodeId from : waiting_for[s]) pairs.push_back({from, t.node(), PairReason::user});
+          if (t.is_control() && t.index >= schedule.controls.size()) {
+            return Error{ErrorCode::bad_graph, fmt::format("the schedule names control task {} of {}", t.index, schedule.controls.size())};
+          }
+          const NodeId n = t.is_control() ? schedule.controls[t.index].node : t.node();
+          for (const NodeId from : waiting_for[s]) pairs.push_back({from, n, PairReason::user});
           waiting_for[s].clear();
-          last[s] = t.node();
+          last[s] = n;
         }
       }
     }

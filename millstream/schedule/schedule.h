@@ -125,7 +125,8 @@ Result<Schedule> parse_schedule(std::string_view text, const Graph& graph, const
 
 /// Which record each wait consumes, in a run that takes every stream as far as it gets, lowest stream first:
 /// by wait, the node before the record and the node after the wait (pairs.cpp). A record before any node or
-/// a wait behind the last one has no pair. Errors: deadlock when the run stops early.
+/// a wait behind the last one has no pair. Control flow is read as it stands: every stream runs once, nothing jumps; a node
+/// and its attached parts count alike. Errors: deadlock when the run stops early.
 Result<std::vector<SyncPair>> pairs_of(const Graph& graph, const Schedule& schedule);
 
 // ---- oracle (order.cpp): small, obviously right, quadratic; shares no code with reduce or check.
