@@ -536,7 +536,9 @@ class GraphParser {
 
   Error unknown(const Token& token, std::string_view key) const {
     std::string all;
-    for (const std::string_view name : kAnnotations) all += fmt::format("{}{}", all.empty() ? "there are " : ", ", name);
+    for (const std::string_view& name : kAnnotations) {
+      all += fmt::format("{}{}", all.empty() ? "there are " : &name == std::end(kAnnotations) - 1 ? " and " : ", ", name);
+    }
     return lex_.error(token, fmt::format("unknown annotation @{}", key)).help(std::move(all));
   }
 

@@ -29,9 +29,9 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// The operator whose name is nearest, if no more than a third of the letters differ.
+// The operator whose name is nearest, if no more than a third of four or more letters differ.
 std::string_view nearest(std::string_view type) {
-  if (type.size() > 64) return {};
+  if (type.size() < 4 || type.size() > 64) return {};
   std::string_view best;
   std::size_t least = type.size() / 3 + 1;
   for (const OpSchema& schema : all_ops()) {

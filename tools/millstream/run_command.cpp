@@ -489,7 +489,9 @@ Result<int> run_model(const Options& options) {
     MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
     json = compile_json(loaded.graph, compiled, pipeline.target);
     if (!options.model.json) {
-      for (const Error& w : compiled.assignment.warnings) warn(w);
+      for (const auto* list : {&compiled.assignment.warnings, &compiled.sync.warnings, &compiled.schedule.warnings}) {
+        for (const Error& w : *list) warn(w);
+      }
       fmt::print("{}", compile_text(loaded.graph, compiled, pipeline.target, false));
     }
     schedule = std::move(compiled.schedule);
