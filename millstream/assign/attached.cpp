@@ -25,11 +25,25 @@ std::string keys_of(const std::vector<AttachedRequest>& requests) {
 
 }  // namespace
 
+namespace {
+
+// What a reuse key is shared over: the root graph and all calls, or one body of a branch or loop, since a stream
+// cannot both run on and be started with a body that may not run or runs again.
+std::uint32_t home_of(const Graph& graph, NodeId n) {
+  for (ScopeId s = graph.scope_of(n); s.index != 0; s = graph.scope(s).parent) {
+    const std::string_view type = graph.type(*graph.scope(s).parent_node);
+    if (type != "PartitionedCall" && type != "StatefulPartitionedCall") return s.index;
+  }
+  return 0;
+}
+
+}  // namespace
+
 Result<StreamAssignment> assign_attached(const Graph& graph, const AssignOptions& options, StreamAssignment on) {
   const auto& wanted = graph.annotations().attached;
   if (wanted.empty()) return on;
   const bool single = options.single_stream || options.strategy == Strategy::single;
-  std::map<std::string, Keyed> by_key;
+  std::map<std::pair<std::uint32_t, std::string>, Keyed> by_key;
   for (const NodeId n : graph.order()) {
     const auto& requests = wanted.get(n);
     if (!requests || requests->empty()) continue;
@@ -55,7 +69,7 @@ Result<StreamAssignment> assign_attached(const Graph& graph, const AssignOptions
       }
       Keyed fresh;
       Keyed* from = &fresh;
-      if (!r.reuse_key.empty()) from = &by_key.try_emplace(r.reuse_key, Keyed{{}, n}).first->second;
+      if (!r.reuse_key.empty()) from = &by_key.try_emplace({home_of(graph, n), r.reuse_key}, Keyed{{}, n}).first->second;
       if (from->streams.empty()) {
         for (std::int64_t i = 0; i < r.count; ++i) {
           StreamInfo info;
