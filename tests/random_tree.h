@@ -85,7 +85,7 @@ class TreeBuilder {
       notes.attached.set(n, {request});
     }
     if (left_.engines && random_.chance(0.5)) {
-      static constexpr std::string_view kEngines[] = {"AIcoreEngine", "VectorEngine", "DNN_VM_AICPU", "DNN_HCCL", "DNN_VM_GE_LOCAL"};
+      static constexpr std::string_view kEngines[] = {"AIcoreEngine", "VectorEngine", "DNN_VM_AICPU", "DNN_HCCL", "DNN_VM_RTS"};
       notes.engine.set(n, graph_.intern(kEngines[random_.below(5)]));
     }
   }

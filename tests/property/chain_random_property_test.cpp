@@ -198,6 +198,135 @@ TEST_P(SyncOnTrees, LosesNoOrderAndKeepsNoWaitThatCanGo) {
   EXPECT_GE(minimal, judged / 2);
 }
 
+// The rule chain on the same kinds, with labels and engines besides.
+
+std::vector<Family> chain_families() {
+  std::vector<Family> out = families();
+  for (Family& f : out) f.tree.engines = true;
+  const auto add = [&](std::string name, TreeOptions tree) -> Family& {
+    out.push_back({std::move(name), tree, 0xffffffffu});
+    out.back().tree.engines = true;
+    return out.back();
+  };
+  TreeOptions tree;
+  tree.nodes = 12;
+  tree.label = 0.3;
+  add("labels", tree);
+  tree.user_label = 0.2;
+  tree.parallel_group = 0.1;
+  add("all_labels", tree);
+  tree = {4, 1, 1, 1};
+  tree.label = 0.3;
+  add("labels_in_trees", tree);
+  tree.user_label = 0.2;
+  tree.attached = 0.15;
+  add("all_in_trees", tree);
+  return out;
+}
+
+// The same graph, written with control edges and notes in another order.
+Graph rewritten(Random& random, const Graph& graph) {
+  std::string text = print(graph), out;
+  const auto shuffle = [&](std::vector<std::string>& list) {
+    for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random.below(i)]);
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t first = line.find(" @");
+    if (first != std::string::npos && line.find("scope ") != 2) {
+      std::vector<std::string> notes;
+      for (std::size_t n = first; n != std::string::npos;) {
+        const std::size_t next = line.find(" @", n + 1);
+        std::string note = line.substr(n, next == std::string::npos ? next : next - n);
+        if (note.rfind(" @after(", 0) == 0) {
+          std::vector<std::string> names;
+          const std::string list = note.substr(8, note.size() - 9);
+          for (std::size_t k = 0; k < list.size();) {
+            const std::size_t comma = std::min(list.find(", ", k), list.size());
+            names.push_back(list.substr(k, comma - k));
+            k = comma + 2;
+          }
+          shuffle(names);
+          note = " @after(";
+          for (std::size_t k = 0; k < names.size(); ++k) note += (k == 0 ? "" : ", ") + names[k];
+          note += ")";
+        }
+        notes.push_back(std::move(note));
+        n = next;
+      }
+      shuffle(notes);
+      line.erase(first);
+      for (const std::string& note : notes) line += note;
+    }
+    out += line + "\n";
+  }
+  auto again = parse_graph(out, "rewritten");
+  MST_CHECK(again.ok(), to_string(again.error()) + "\n" + out);
+  return std::move(*again);
+}
+
+// What the stages print for a graph, or what they refuse.
+std::string everything(const Graph& graph, const Target& target) {
+  AssignOptions options;
+  options.strategy = Strategy::ge;
+  const auto on = assign_streams(graph, target, options);
+  if (!on.ok()) return to_string(on.error());
+  std::string out;
+  for (const NodeId n : graph.nodes()) {
+    out += fmt::format("{} {}\n", graph.name(n), on->placement[n] ? std::to_string(on->placement[n]->stream.index) : "-");
+  }
+  const auto plan = plan_sync(graph, *on, {});
+  if (!plan.ok()) return out + to_string(plan.error());
+  out += print(graph, *on, *plan);
+  const auto schedule = lower(graph, *on, *plan, target, {});
+  return out + (schedule.ok() ? print(graph, *schedule) : to_string(schedule.error()));
+}
+
+class ChainOnTrees : public ::testing::TestWithParam<Family> {};
+
+TEST_P(ChainOnTrees, LosesNoOrderKeepsNoWaitThatCanGoAndRepeats) {
+  Result<Target> npu = load_target("npu");
+  ASSERT_TRUE(npu.ok());
+  std::uint64_t judged = 0, failures = 0, refused = 0, several = 0;
+  std::optional<std::size_t> smallest;
+  std::string example;
+  for (std::uint64_t seed = 0; seed < property_count(200); ++seed) {
+    Random random(seed + 7'000'000);
+    const Graph graph = random_tree(random, GetParam().tree);
+    Target target = *npu;
+    target.limits.tasks_per_stream = GetParam().limit;
+    AssignOptions options;
+    options.strategy = Strategy::ge;
+    for (const Engine& e : target.engines) options.max_parallel.push_back({e.name, 1 + static_cast<std::uint32_t>(seed % 3)});
+    Verdict v;
+    const auto on = assign_streams(graph, target, options);
+    if (!on.ok()) {
+      v.wrong = to_string(on.error());
+    } else {
+      v = judge(graph, *on, GetParam().limit);
+      several += on->streams.size() > 1;
+    }
+    const std::string first = everything(graph, target);
+    if (first != everything(graph, target)) v.wrong += "a second compilation differs\n";
+    if (first != everything(rewritten(random, graph), target)) v.wrong += "the graph written in another order compiles to something else\n";
+    if (v.wrong.empty()) {
+      judged += !v.refused;
+      refused += v.refused;
+      continue;
+    }
+    ++failures;
+    if (smallest && *smallest <= graph.node_count()) continue;
+    smallest = graph.node_count();
+    example = fmt::format("seed {}\n{}{}{}", seed, print(graph), v.schedule, v.wrong);
+  }
+  EXPECT_EQ(failures, 0u) << "the smallest: " << example;
+  EXPECT_GT(judged, property_count(200) / 4) << refused << " refused";
+  EXPECT_GT(several, property_count(200) / 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ChainOnTrees, ::testing::ValuesIn(chain_families()), [](const auto& family) { return family.param.name; });
 INSTANTIATE_TEST_SUITE_P(Families, SyncOnTrees, ::testing::ValuesIn(families()), [](const auto& family) { return family.param.name; });
 
 }  // namespace
