@@ -98,7 +98,7 @@ class Limiter {
       by_type[t.kind == Task::Kind::launch ? graph_.type_id(t.node()).index : graph_.strings().size()] += tasks_of(t);
     }
     const std::string name = s.index == stream.logical.index ? stream_name(on_, s.index)
-                                                             : fmt::format("stream {} of {}", s.index, stream_name(on_, stream.logical.index));
+                                                             : fmt::format("stream {}, a piece of {},", s.index, stream_name(on_, stream.logical.index));
     return Error{ErrorCode::task_limit, fmt::format("{} holds {} tasks, a stream of target {} holds {}", name, needed, target_.name, limit)}
         .note("largest: " + largest(by_type, "tasks", [&](std::uint32_t t) {
                 return t == graph_.strings().size() ? std::string("records, waits and control flow") : std::string(graph_.text(StringId(t)));
