@@ -111,14 +111,18 @@ class ActivationPlanner {
   void by_scope() {
     const ControlFlow flow(graph_);
     IdVec<StreamId, std::optional<ScopeId>> owner(on_.streams.size());
+    IdVec<StreamId, std::uint8_t> unlabelled(on_.streams.size(), 0);
     for (const NodeId n : graph_.nodes()) {
       if (!on_.placement[n]) continue;
       auto& s = owner[on_.placement[n]->stream];
       s = s ? flow.common(*s, graph_.scope_of(n)) : graph_.scope_of(n);
+      if (!notes_.label.get(n)) unlabelled[on_.placement[n]->stream] = 1;
     }
     std::vector<std::vector<StreamId>> starts(graph_.scope_count());
     for (const StreamId s : ids<StreamId>(on_.streams.size())) {
-      if (owner[s] && owner[s]->index != 0 && specific_[s] == 0) starts[owner[s]->index].push_back(s);
+      if (!owner[s] || owner[s]->index == 0 || specific_[s] != 0) continue;
+      // A label stream waits for its label; where a jump decides whether it runs it cannot run by itself.
+      if (unlabelled[s] != 0 || flow.scope(*owner[s]).guarded) starts[owner[s]->index].push_back(s);
     }
     for (std::size_t s = 1; s < starts.size(); ++s) {
       const auto& first = flow.scope(ScopeId(s)).first_active;

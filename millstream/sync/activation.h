@@ -36,7 +36,8 @@ struct Activation {
 
 /// Resolves label lists, stream lists and the scopes' first activations: stream labels in execution order;
 /// for a first activation every stream whose nodes all lie in its scope (or deeper), that nothing else starts
-/// and that is not its own: a stream that nodes outside use too runs already. For a loop activation without
+/// and that is not its own: a stream that nodes outside use too runs already, and so does one whose nodes all
+/// carry a stream label, unless jumps decide whether the scope runs. For a loop activation without
 /// labels every stream that nothing else starts. Attached streams follow their main stream into each list,
 /// unless a stream that nothing starts uses them as well. No work when the graph has neither scopes nor
 /// activations. On one stream labels start nothing.

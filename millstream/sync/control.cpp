@@ -84,6 +84,7 @@ ControlFlow::ControlFlow(const Graph& graph) : graph_(graph) {
       const ScopeId s = by_parent[j].second;
       ScopeInfo& info = scopes_[s.index];
       info.repeats = loop;
+      info.guarded = labels && (loop || choice);
       info.conditional = choice || (loop && (back ? seen[s.index].jumps_back : j != i));
       if (!info.end && !info.conditional && !loop) info.end = seen[s.index].net_output;
       info.closing = seen[s.index].jump ? seen[s.index].jump : info.end;
@@ -95,7 +96,9 @@ ControlFlow::ControlFlow(const Graph& graph) : graph_(graph) {
     i = end;
   }
   for (std::size_t s = 1; s < scopes_.size(); ++s) {
-    scopes_[s].in_loop = scopes_[s].repeats || scopes_[graph.scope(ScopeId(s)).parent.index].in_loop;
+    const ScopeInfo& parent = scopes_[graph.scope(ScopeId(s)).parent.index];
+    scopes_[s].in_loop = scopes_[s].repeats || parent.in_loop;
+    scopes_[s].guarded = scopes_[s].guarded || parent.guarded;
   }
 }
 

@@ -22,6 +22,7 @@ struct ScopeInfo {
   bool conditional = false;       ///< a branch, or a loop's body: may not run whenever its parent node does
   bool repeats = false;           ///< runs again while its parent node runs: a loop's condition or body
   bool in_loop = false;           ///< repeats, or lies in a scope that does
+  bool guarded = false;           ///< jumps decide whether or how often it runs, or a scope around it
 };
 
 /// Facts of all scopes and labels; cheap and empty for a graph without scopes. O(nodes).

@@ -82,8 +82,15 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
   SyncPlan plan;
   switch (options.mode) {
     case SyncMode::none: {
-      MST_TRY(GivenPlan given, explain_given(in, all_pairs(graph, inserted)));
-      plan = std::move(given.plan);
+      // A wait that could stand for ever is left out where the others imply it.
+      std::vector<SyncPair> given, never;
+      for (const SyncPair& p : all_pairs(graph, inserted)) {
+        const bool waits = !conditional || !conditions->conditional_wait(p);
+        (waits ? given : never).push_back(p);
+      }
+      MST_TRY(GivenPlan all, explain_given(in, given));
+      if (!all.lost.empty()) return *conditions->conditional_wait(all.lost.front());
+      plan = std::move(all.plan);
       break;
     }
     case SyncMode::compat: {
