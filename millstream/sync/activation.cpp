@@ -28,6 +28,7 @@ class ActivationPlanner {
     if (!on_.attached.empty() && graph_.scope_count() > 1) MST_TRY_VOID(attach_in_scopes());
     order_and_attach();
     for (const Activator& a : out_.activators) MST_TRY_VOID(check_own(a));
+    MST_TRY_VOID(check_reached());
     out_.started_by = IdVec<StreamId, std::vector<NodeId>>(on_.streams.size());
     for (const Activator& a : out_.activators) {
       if (a.loop) continue;
@@ -278,6 +279,52 @@ class ActivationPlanner {
     return Error{ErrorCode::self_activation,
                  fmt::format("node {} activates its own stream {}", name(a.node), on_.placement[a.node]->stream.index)}
         .help("put the node on another stream than those it starts");
+  }
+
+  // Whether streams that begin with the model lead to every other one.
+  Result<void> check_reached() const {
+    IdVec<StreamId, std::uint8_t> runs(on_.streams.size(), 1);
+    for (const Activator& a : out_.activators) {
+      for (const StreamId s : a.streams) runs[s] = a.loop ? runs[s] : 0;
+    }
+    // A loop starts again what has run: its own starts count like others, from a stream that runs.
+    std::vector<std::vector<std::uint32_t>> on_stream(on_.streams.size());
+    std::vector<StreamId> todo;
+    for (std::uint32_t a = 0; a < out_.activators.size(); ++a) {
+      const auto& p = on_.placement[out_.activators[a].node];
+      if (p) on_stream[p->stream.index].push_back(a);
+    }
+    for (const StreamId s : ids<StreamId>(on_.streams.size())) {
+      if (runs[s] != 0) todo.push_back(s);
+    }
+    while (!todo.empty()) {
+      const StreamId s = todo.back();
+      todo.pop_back();
+      for (const std::uint32_t a : on_stream[s.index]) {
+        for (const StreamId t : out_.activators[a].streams) {
+          if (runs[t] == 0) todo.push_back(t);
+          runs[t] = 1;
+        }
+      }
+    }
+    for (const StreamId s : ids<StreamId>(on_.streams.size())) {
+      if (runs[s] != 0) continue;
+      std::string first = "nothing";
+      for (const NodeId n : graph_.order()) {
+        if (!on_.placement[n] || on_.placement[n]->stream != s) continue;
+        first = name(n);
+        break;
+      }
+      Error e{ErrorCode::never_activated, fmt::format("stream {} is never activated; its first node is {}", s.index, first)};
+      for (const Activator& a : out_.activators) {
+        if (!in(a.streams, s)) continue;
+        const auto& p = on_.placement[a.node];
+        e.note(p ? fmt::format("{} would start it, but stands on stream {}, which never runs", name(a.node), p->stream.index)
+                 : fmt::format("{} would start it, but has no stream", name(a.node)));
+      }
+      return std::move(e.help("start one of these streams from a stream that begins with the model"));
+    }
+    return {};
   }
 
   std::string name(NodeId n) const { return quote_name(graph_.name(n)); }

@@ -41,7 +41,7 @@ struct Activation {
 /// labels every stream that nothing else starts. Attached streams follow their main stream into each list,
 /// unless a stream that nothing starts uses them as well. No work when the graph has neither scopes nor
 /// activations. On one stream labels start nothing.
-/// Errors: E09 (a node starts its own stream), E22 (a switch without a target that exists, a loop activation
+/// Errors: E09 (a node starts its own stream), E10 (a stream that only streams start which never run), E22 (a switch without a target that exists, a loop activation
 /// without a switch before it).
 Result<Activation> plan_activation(const Graph& graph, const StreamAssignment& on);
 

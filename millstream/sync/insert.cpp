@@ -184,7 +184,9 @@ Result<Insertion> insert_pairs(const Graph& graph, const StreamAssignment& on, c
   }
   std::vector<SyncPair> extra = scope_pairs(graph, on, activation, flow);
   MST_TRY(std::vector<NodeId> walk, walk_order(graph, on, activation, extra));
-  return Inserter(graph, on, flow, std::move(extra)).run(std::move(walk));
+  MST_TRY(Insertion out, Inserter(graph, on, flow, std::move(extra)).run(std::move(walk)));
+  out.warnings = loop_warnings(graph, on, activation, flow);
+  return out;
 }
 
 }  // namespace millstream

@@ -66,6 +66,11 @@ Result<Insertion> insert_pairs(const Graph& graph, const StreamAssignment& on, c
 std::vector<SyncPair> scope_pairs(const Graph& graph, const StreamAssignment& on, const Activation& activation,
                                   const ControlFlow& flow);
 
+/// Streams that a loop starts again although nothing says that they have ended: those that hold a StreamSwitch of
+/// their own or end in a branch, where no node is sure to be the last.
+std::vector<Error> loop_warnings(const Graph& graph, const StreamAssignment& on, const Activation& activation,
+                                 const ControlFlow& flow);
+
 /// An edge between two scopes as one in the common scope; nullopt when both ends lie under one node there, or
 /// one end owns the other.
 std::optional<ControlEdge> lifted(const Graph& graph, const ControlFlow& flow, NodeId from, NodeId to);

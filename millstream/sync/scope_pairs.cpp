@@ -2,6 +2,9 @@
 // What scopes and loops need beside the graph's edges.
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "millstream/graph/text.h"
 #include "millstream/sync/insert.h"
 
 namespace millstream {
@@ -22,6 +25,30 @@ class ScopePairs {
       return a.to != b.to ? a.to < b.to : a.from < b.from;
     });
     return std::move(out_);
+  }
+
+  // Streams that loops() leaves out, but that of the switch itself, which ends there.
+  std::vector<Error> warnings() {
+    std::vector<Error> out;
+    for (const Activator& a : activation_.activators) {
+      if (!a.loop || !a.loop_switch || !on_.placement[*a.loop_switch]) continue;
+      for (const StreamId s : a.streams) {
+        if (s == on_.placement[*a.loop_switch]->stream) continue;
+        std::optional<NodeId> last, choice;
+        for (const NodeId n : graph_.order()) {
+          if (!on_.placement[n] || on_.placement[n]->stream != s) continue;
+          last = n;
+          if (graph_.type(n) == "StreamSwitch") choice = n;
+        }
+        if (!last || (!choice && flow_.region_of(*last).index == 0)) continue;
+        out.push_back(Error{ErrorCode::control_flow,
+                            fmt::format("stream {} may still run when {} starts it again: {}", s.index, quote_name(graph_.name(a.node)),
+                                        choice ? fmt::format("it ends at switch {} or behind it", quote_name(graph_.name(*choice)))
+                                               : fmt::format("its last node {} is in a branch", quote_name(graph_.name(*last))))}
+                          .help("let a node that always runs wait for its end before the loop's switch"));
+      }
+    }
+    return out;
   }
 
  private:
@@ -114,6 +141,13 @@ std::vector<SyncPair> scope_pairs(const Graph& graph, const StreamAssignment& on
                                   const ControlFlow& flow) {
   if (!flow.scoped() && activation.empty()) return {};
   return ScopePairs(graph, on, activation, flow).run();
+}
+
+std::vector<Error> loop_warnings(const Graph& graph, const StreamAssignment& on, const Activation& activation,
+                                 const ControlFlow& flow) {
+  const bool any = std::any_of(activation.activators.begin(), activation.activators.end(), [](const Activator& a) { return a.loop; });
+  if (!any) return {};
+  return ScopePairs(graph, on, activation, flow).warnings();
 }
 
 }  // namespace millstream

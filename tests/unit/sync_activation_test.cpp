@@ -96,6 +96,28 @@ TEST(Activation, WhatCannotBeStartedIsAnError) {
   EXPECT_TRUE(has(problem(written("  a = StreamActive() @stream(0) @activates_streams(7)\n  x = Op() @stream(1)\n")), "a starts stream 7, but there are 2 streams"));
 }
 
+TEST(Activation, StreamsThatOnlyStartEachOtherNeverRun) {
+  const std::string why = problem(written(R"(  a = Op() @stream(0)
+  s = StreamActive() @stream(1) @label("l") @activates("m") @after(a)
+  t = StreamActive() @stream(2) @label("m") @activates("l") @after(a)
+)"));
+  EXPECT_TRUE(has(why, "stream 1 is never activated; its first node is s [E10")) << why;
+  EXPECT_TRUE(has(why, "t would start it, but stands on stream 2, which never runs")) << why;
+}
+
+TEST(Activation, ALoopWarnsOfAStreamWhoseEndIsNotSure) {
+  const Written w = written(R"(  sw = StreamSwitch() @stream(0) @activates("la")
+  la = StreamActive() @stream(1) @label("la") @role(loop_active) @after(sw)
+  p = Op() @stream(2)
+  other = StreamSwitch(p) @stream(2) @activates("T")
+  t = Op() @stream(3) @label("T") @after(other)
+)");
+  const auto plan = plan_sync(w.graph, w.on, {});
+  ASSERT_TRUE(plan.ok()) << to_string(plan.error());
+  ASSERT_EQ(plan->warnings.size(), 1u);
+  EXPECT_TRUE(has(plan->warnings[0].message, "stream 2 may still run when la starts it again: it ends at switch other or behind it"));
+}
+
 constexpr const char* kLoop = R"(  sw = StreamSwitch() @stream(0) @activates("la")
   la = StreamActive() @stream(1) @label("la") @role(loop_active) @after(sw)
   p = Op() @stream(2)
