@@ -166,6 +166,63 @@ Descs infer_scan(Graph& graph, NodeId node, const ShapeContext& c, const InferBo
   return out;
 }
 
+// Case hands all inputs but the first to each branch, a call all of them to its graph.
+Descs infer_calls(Graph& graph, NodeId node, const ShapeContext& c, std::size_t own, const InferBody& infer_body) {
+  std::vector<BodyId> bodies;
+  for (const Body& b : graph.bodies(node)) bodies.push_back(b.body);
+  std::optional<std::vector<TensorDesc>> out;
+  for (const BodyId id : bodies) {
+    Graph& body = graph.mutable_body(id);
+    if (c.inputs.size() < own || body.inputs().size() != c.inputs.size() - own || body.outputs().size() != c.output_count) {
+      return wrong(c, fmt::format("its graph \"{}\" has {} inputs and {} outputs, needs {} and {}", body.name(), body.inputs().size(),
+                                  body.outputs().size(), c.inputs.size() < own ? 0 : c.inputs.size() - own, c.output_count));
+    }
+    for (std::size_t i = own; i < c.inputs.size(); ++i) {
+      const ValueId v = body.inputs()[i - own];
+      body.set_desc(v, refine(at(c, i), body.desc(v)));
+    }
+    MST_TRY_VOID(infer_body(body));
+    std::vector<TensorDesc> descs;
+    for (const ValueId v : body.outputs()) descs.push_back(body.desc(v));
+    if (!out) {
+      out = std::move(descs);
+      continue;
+    }
+    for (std::size_t i = 0; i < descs.size(); ++i) (*out)[i] = join((*out)[i], descs[i]);
+  }
+  return *std::move(out);  // a node without graphs does not come here
+}
+
+// While(carried...) with cond and body; For(start, limit, step, carried...), whose body has the counter in front.
+Descs infer_while(Graph& graph, NodeId node, const ShapeContext& c, const InferBody& infer_body) {
+  const bool counted = c.type == "For";
+  const std::size_t own = counted ? 3 : 0;
+  const std::size_t first = counted ? 1 : 0;
+  const auto id = body_named(graph, node, "body");
+  if (!id) return wrong(c, "has no body");
+  Graph& body = graph.mutable_body(*id);
+  if (c.inputs.size() < own || body.inputs().size() != c.inputs.size() - own + first || body.outputs().size() != c.output_count ||
+      c.output_count != c.inputs.size() - own) {
+    return wrong(c, fmt::format("has {} inputs and {} outputs, its body {} and {}", c.inputs.size(), c.output_count, body.inputs().size(),
+                                body.outputs().size()));
+  }
+  std::vector<TensorDesc> before;
+  if (counted) before.push_back(at(c, 0));
+  for (std::size_t i = own; i < c.inputs.size(); ++i) before.push_back(at(c, i));
+  MST_TRY(const std::vector<TensorDesc> state, settle(body, c, std::move(before), first, 0, c.output_count, infer_body));
+  if (!counted) {
+    const auto test = body_named(graph, node, "cond");
+    if (!test) return wrong(c, "has no cond");
+    Graph& cond = graph.mutable_body(*test);
+    if (cond.inputs().size() != state.size() || cond.outputs().size() != 1) {
+      return wrong(c, fmt::format("its cond has {} inputs and {} outputs, needs {} and 1", cond.inputs().size(), cond.outputs().size(), state.size()));
+    }
+    for (std::size_t i = 0; i < state.size(); ++i) cond.set_desc(cond.inputs()[i], refine(state[i], cond.desc(cond.inputs()[i])));
+    MST_TRY_VOID(infer_body(cond));
+  }
+  return std::vector<TensorDesc>(state.begin() + static_cast<std::ptrdiff_t>(first), state.end());
+}
+
 }  // namespace
 
 TensorDesc refine(const TensorDesc& found, const TensorDesc& hint) {
@@ -202,8 +259,12 @@ Result<std::vector<TensorDesc>> infer_control(Graph& graph, NodeId node, const S
   if (context.type == "If") return infer_if(graph, node, context, infer_body);
   if (context.type == "Loop") return infer_loop(graph, node, context, infer_body);
   if (context.type == "Scan") return infer_scan(graph, node, context, infer_body);
+  if (context.type == "Case") return infer_calls(graph, node, context, 1, infer_body);
+  if (context.type == "PartitionedCall") return infer_calls(graph, node, context, 0, infer_body);
+  if (context.type == "While" || context.type == "For") return infer_while(graph, node, context, infer_body);
   return Error{ErrorCode::unsupported_operator,
-               fmt::format("{} \"{}\": an operator with a nested graph that is not If, Loop or Scan", context.type, context.node)};
+               fmt::format("{} \"{}\" has a nested graph; operators that may are If, Case, While, For, Loop, Scan and PartitionedCall",
+                           context.type, context.node)};
 }
 
 }  // namespace millstream

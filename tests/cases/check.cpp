@@ -29,7 +29,7 @@ class Comparison {
   std::vector<Mismatch> run() {
     const bool error_expected = block_.contains("error") && !block_.at("error").is_null() && block_.at("error") != false;
     if (out_.error && !error_expected) {
-      miss("success", "success", to_string(*out_.error));
+      miss("success", "success", fmt::format("{}: {}", error_code_info(out_.error->code).number, out_.error->message));
       return std::move(misses_);
     }
     for (const auto& [key, want] : block_.items()) check(key, want);

@@ -17,7 +17,8 @@ Result<CompileOptions> options_of(const Case& c, Preset preset) {
     if (c.has_option(key)) MST_TRY_VOID(set_option(options, key, c.option(key).get<std::string>()));
   }
   options.lower.single_stream = options.assign.single_stream;
-  if (c.has_option("hcom_parallel")) options.assign.hcom_parallel = c.option("hcom_parallel").get<bool>();
+  // Cases say where it is on.
+  options.assign.hcom_parallel = c.has_option("hcom_parallel") && c.option("hcom_parallel").get<bool>();
   for (const Json& engine : c.json.at("engines")) {
     if (engine.contains("max_parallel_num")) {
       options.assign.max_parallel.push_back({engine.at("name").get<std::string>(), engine.at("max_parallel_num").get<std::uint32_t>()});

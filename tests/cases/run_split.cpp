@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "millstream/schedule/stages.h"
+#include "millstream/sync/insert.h"
 #include "tests/cases/case.h"
 
 namespace millstream::cases {
@@ -41,7 +42,7 @@ class SplitRun {
     MST_TRY(const Activation activation, plan_activation(case_.graph, on_));
 
     std::vector<SyncPair> pairs;
-    if (!case_.has_option("insert_events") || case_.option("insert_events").get<bool>()) {
+    if (case_.has_option("insert_events") ? case_.option("insert_events").get<bool>() : !activate) {
       MST_TRY(const SyncPlan plan, plan_sync(case_.graph, on_, options_.sync));
       pairs = plan.kept;
       show_syncs(case_, plan, outcome_);
@@ -69,7 +70,7 @@ class SplitRun {
     }
     if (has("loop")) {
       MST_TRY(starts, start_loops(input, std::move(starts)));
-      MST_TRY_VOID(show_loops(starts));
+      show_loops(activation, starts);
     }
     if (has("check")) MST_TRY_VOID(check_starts(input, starts));
     outcome_.active_streams.emplace();
@@ -99,20 +100,13 @@ class SplitRun {
   }
 
   // Exact sync has the loops' pairs among those it inserts; the local rules add them afterwards.
-  Result<void> show_loops(const Starts& starts) {
+  void show_loops(const Activation& activation, const Starts& starts) {
     outcome_.loop_syncs.emplace();
     std::vector<SyncPair> pairs = starts.loop_pairs;
-    if (options_.sync.mode != SyncMode::compat) {
-      SyncOptions all = options_.sync;
-      all.mode = SyncMode::none;
-      MST_TRY(const SyncPlan plan, plan_sync(case_.graph, on_, all));
-      pairs.clear();
-      for (const SyncPair& p : plan.kept) {
-        if (p.reason == PairReason::loop) pairs.push_back(p);
-      }
+    if (options_.sync.mode != SyncMode::compat) pairs = scope_pairs(case_.graph, on_, activation, ControlFlow(case_.graph));
+    for (const SyncPair& p : pairs) {
+      if (p.reason == PairReason::loop) outcome_.loop_syncs->insert({std::string(case_.graph.name(p.from)), std::string(case_.graph.name(p.to))});
     }
-    for (const SyncPair& p : pairs) outcome_.loop_syncs->insert({std::string(case_.graph.name(p.from)), std::string(case_.graph.name(p.to))});
-    return {};
   }
 
   const Case& case_;

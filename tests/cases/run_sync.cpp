@@ -42,7 +42,11 @@ class SyncRun {
     const std::vector<std::string> phases = case_.phases();
     const auto has = [&](std::string_view phase) { return std::find(phases.begin(), phases.end(), phase) != phases.end(); };
     const bool compat = options_.sync.mode == SyncMode::compat;
-    MST_TRY(const Activation activation, plan_activation(case_.graph, on_));
+    Activation activation;
+    activation.started_by = IdVec<StreamId, std::vector<NodeId>>(on_.streams.size());
+    if (has("label_activation")) {
+      MST_TRY(activation, plan_activation(case_.graph, on_));
+    }
     if (case_.json.contains("preset_events")) events_ = given_events(case_);
     if (has("insert") || has("optimize")) {
       if (compat) {

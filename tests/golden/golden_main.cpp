@@ -2,8 +2,10 @@
 // Runs text pictures: golden_main [--rewrite] FILE_OR_FOLDER...
 // A file holds a graph section, then directives. A directive is a line that starts in the first column,
 // the indented lines under it are its input, and what must be printed stands between "----" and an empty
-// line. Directives: graph, flatten, schedule, sync, run, check, explain NODE, compile. Words KEY=VALUE behind them set
-// options (docs/options.md), and target=NAME.
+// line. Directives: graph, flatten, schedule, rules, chain RULE..., starts, sync, run, check, compile, events,
+// acquire N. Words KEY=VALUE
+// behind them set options (docs/options.md), target=NAME, and limit.KEY=N of the target. A graph section that cannot
+// be read is answered by its error.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -16,12 +18,16 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "millstream/assign/chain.h"
 #include "millstream/assign/cost_model.h"
 #include "millstream/backend/backend.h"
 #include "millstream/compile/compile.h"
 #include "millstream/graph/flatten.h"
 #include "millstream/graph/text.h"
+#include "millstream/runtime/stream_pools.h"
+#include "millstream/schedule/stages.h"
 #include "millstream/trace/trace.h"
 
 namespace millstream {
@@ -87,8 +93,53 @@ struct Words {
   std::string verb;
   std::vector<std::string> operands;
   std::string target = "unit";
+  std::vector<std::pair<std::string, std::uint32_t>> limits;  // limit.KEY=N: of the target
   CompileOptions options;
 };
+
+Result<Target> target_of(const Words& w) {
+  MST_TRY(Target target, load_target(w.target));
+  const std::pair<std::string_view, std::uint32_t*> known[] = {
+      {"streams", &target.limits.streams},           {"tasks_per_stream", &target.limits.tasks_per_stream},
+      {"events", &target.limits.events},             {"notifies", &target.limits.notifies},
+      {"huge_streams", &target.limits.huge_streams}, {"tasks_per_huge_stream", &target.limits.tasks_per_huge_stream},
+      {"tasks_per_node", &target.tasks_per_node}};
+  for (const auto& [key, value] : w.limits) {
+    std::uint32_t* slot = nullptr;
+    for (const auto& [name, member] : known) slot = name == key ? member : slot;
+    if (slot == nullptr) return Error{ErrorCode::usage, fmt::format("a target has no limit \"{}\"", key)};
+    *slot = value;
+  }
+  return target;
+}
+
+// "FROM -> TO: ID" a line, "_" for an end that is missing: numbered as the last step of lowering does.
+Result<std::string> number_events(const Graph& graph, const std::vector<std::string>& lines) {
+  Events events;
+  for (const std::string& line : lines) {
+    std::istringstream in(line);
+    std::string from, arrow, to;
+    std::uint32_t id = 0;
+    if (!(in >> from >> arrow >> to >> id) || arrow != "->" || to.empty() || to.back() != ':') return Error{ErrorCode::syntax, fmt::format("expected FROM -> TO: ID, found \"{}\"", line)};
+    to.pop_back();
+    const auto node = [&](const std::string& name) { return name == "_" ? std::nullopt : graph.find_node(name); };
+    events.uses.push_back({node(from), node(to), id});
+    events.count = std::max(events.count, id + 1);
+  }
+  MST_TRY(const Events numbered, make_continuous(graph, std::move(events)));
+  std::string out;
+  for (const EventUse& use : numbered.uses) out += fmt::format("{} -> {}: {}\n", graph.name(*use.from), graph.name(*use.to), use.id);
+  return out;
+}
+
+// The first streams of a list, as loading a plan asks for them.
+Result<std::string> acquire(const Words& w) {
+  std::vector<char> made(StreamList::kMost);
+  std::size_t next = 0;
+  StreamList list({[&](StreamKind) -> Result<StreamHandle> { return static_cast<StreamHandle>(&made[next++]); }, [](StreamHandle) {}}, {});
+  MST_TRY(const auto streams, list.acquire(w.operands.empty() ? 0 : std::stoul(w.operands[0])));
+  return fmt::format("{} streams\n", streams.size());
+}
 
 Result<Words> words_of(const std::string& line) {
   Words w;
@@ -101,6 +152,8 @@ Result<Words> words_of(const std::string& line) {
       w.operands.push_back(word);
     } else if (word.substr(0, eq) == "target") {
       w.target = word.substr(eq + 1);
+    } else if (word.rfind("limit.", 0) == 0) {
+      w.limits.push_back({word.substr(6, eq - 6), static_cast<std::uint32_t>(std::stoul(word.substr(eq + 1)))});
     } else if (word.substr(0, eq) == "max_pairs") {  // of sync=fewest
       w.options.sync.max_pairs = static_cast<std::uint32_t>(std::stoul(word.substr(eq + 1)));
     } else if (word.substr(0, eq) == "device") {
@@ -112,14 +165,17 @@ Result<Words> words_of(const std::string& line) {
   return w;
 }
 
-Result<std::string> answer(const Graph& graph, const Directive& d, const std::string& file) {
+Result<std::string> answer(const Graph& given, const Directive& d, const std::string& file) {
   MST_TRY(const Words w, words_of(d.line));
-  MST_TRY(const Target target, load_target(w.target));
-  if (w.verb == "graph") return print(graph);
+  MST_TRY(const Target target, target_of(w));
+  if (w.verb == "events") return number_events(given, d.input);
+  if (w.verb == "acquire") return acquire(w);
+  if (w.verb == "graph") return print(given);
   if (w.verb == "flatten") {
-    MST_TRY(const Graph flat, flatten(graph));
+    MST_TRY(const Graph flat, flatten(given));
     return print(flat);
   }
+  MST_TRY(const Graph graph, prepare(given, target, w.options));
   if (w.verb == "check") {
     std::string text;
     for (const std::string& line : d.input) text += line + "\n";
@@ -131,6 +187,25 @@ Result<std::string> answer(const Graph& graph, const Directive& d, const std::st
       if (v.missing_from) out += fmt::format("  missing: a wait before {} for {}\n", quote_name(graph.name(*v.missing_to)), quote_name(graph.name(*v.missing_from)));
     }
     for (const auto& r : report.redundant) out += fmt::format("redundant: stream {} task {} waits for e{}\n", r.wait.stream.index, r.wait.index, r.event.index);
+    return out;
+  }
+  if (w.verb == "chain") {
+    // Only these rules, then synchronisation: what a broken assignment is answered.
+    MST_TRY(const StreamAssignment on, run_rules(graph, target, w.options.assign, w.operands, ChainSeed{}));
+    std::string out;
+    for (const NodeId n : graph.nodes()) out += fmt::format("{}: {}\n", graph.name(n), on.stream_of(n) ? fmt::format("stream {}", on.stream_of(n)->index) : "no stream");
+    MST_TRY(const SyncPlan plan, plan_sync(graph, on, w.options.sync));
+    return out + print(graph, on, plan);
+  }
+  if (w.verb == "starts") {
+    // What each activation starts, before any stream is split; synchronisation is not asked.
+    MST_TRY(const StreamAssignment on, assign_streams(graph, target, w.options.assign));
+    MST_TRY(const Activation activation, plan_activation(graph, on));
+    Splitting whole;
+    whole.streams = static_cast<std::uint32_t>(on.streams.size());
+    MST_TRY(const Starts starts, plan_starts({graph, on, activation, whole, w.options.sync.mode}));
+    std::string out;
+    for (const StartList& list : starts.lists) out += fmt::format("{} starts {}\n", graph.name(list.node), fmt::join(list.streams, ", "));
     return out;
   }
   if (w.verb == "sync") {
