@@ -31,6 +31,13 @@ ChainState::ChainState(const Graph& g, const Target& t, const AssignOptions& o, 
   control_.resize(graph.control_edges().size());
   std::vector<std::uint32_t> next(control_begin_.begin(), control_begin_.end() - 1);
   for (const ControlEdge& c : graph.control_edges()) control_[next[c.to.index]++] = c.from;
+  // Equal graphs give equal streams: how the input lists a node's control edges does not count.
+  IdVec<NodeId, std::uint32_t> place(g.node_count(), 0);
+  for (std::size_t i = 0; i < g.order().size(); ++i) place[g.order()[i]] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < g.node_count(); ++i) {
+    std::sort(control_.begin() + control_begin_[i], control_.begin() + control_begin_[i + 1],
+              [&](NodeId a, NodeId b) { return place[a] < place[b]; });
+  }
 }
 
 std::int32_t ChainState::new_stream(StreamInfo info) {
