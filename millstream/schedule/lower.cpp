@@ -15,6 +15,7 @@
 #include "millstream/schedule/schedule.h"
 #include "millstream/schedule/split.h"
 #include "millstream/sync/activation.h"
+#include "millstream/sync/control.h"
 #include "millstream/sync/insert.h"
 
 namespace millstream {
@@ -112,21 +113,38 @@ class Lowering {
     }
   }
 
-  // Nodes that run exactly once in every run: outside every scope, on streams that nothing starts, before any
-  // StreamSwitch of their stream. Jumps in the root, and loops made of activations, leave none.
+  // Nodes that run exactly once in every run: outside branches and loops, before any StreamSwitch of their stream, on
+  // streams that nothing starts or that one such node does. Jumps outside branches, and loops made of
+  // activations, leave none.
   std::vector<std::uint8_t> always() const {
     if (control_.none() && starts_.lists.empty() && graph_.scope_count() == 1) return {};
     std::vector<std::uint8_t> out(graph_.node_count(), 1);
     bool any = std::none_of(starts_.lists.begin(), starts_.lists.end(), [](const StartList& l) { return l.loop; });
+    const ControlFlow flow(graph_);
+    std::vector<std::uint8_t> once(graph_.scope_count(), 1);  // by scope; parents stand before children
+    for (std::size_t s = 1; s < once.size(); ++s) {
+      const ScopeInfo& info = flow.scope(ScopeId(s));
+      once[s] = once[graph_.scope(ScopeId(s)).parent.index] != 0 && !info.conditional && !info.repeats ? 1 : 0;
+    }
+    std::vector<std::uint32_t> starters(starts_.streams, 0);
+    for (const StartList& list : starts_.lists) {
+      for (const std::uint32_t s : list.streams) ++starters[s];
+    }
     std::vector<std::uint8_t> runs(starts_.streams, 1);
     for (const std::uint32_t s : starts_.started) runs[s] = 0;
     for (const NodeId n : graph_.order()) {
       if (lane_[n] == kEnd) continue;
       const auto kind = control_.of(n);
-      const bool root = graph_.scope_of(n) == ScopeId(0);
-      if (root && (kind == Task::Kind::jump || kind == Task::Kind::branch)) any = false;
-      out[n.index] = root && runs[lane_[n]] != 0 ? 1 : 0;
+      const bool here = once[graph_.scope_of(n).index] != 0;
+      if (here && (kind == Task::Kind::jump || kind == Task::Kind::branch)) any = false;
+      out[n.index] = here && runs[lane_[n]] != 0 ? 1 : 0;
       if (kind == Task::Kind::stream_switch) runs[lane_[n]] = out[n.index] = 0;
+      if (kind != Task::Kind::activate || out[n.index] == 0) continue;
+      const auto it = std::lower_bound(list_of_.begin(), list_of_.end(), std::pair<NodeId, std::uint32_t>(n, 0));
+      if (it == list_of_.end() || it->first != n) continue;
+      for (const std::uint32_t s : starts_.lists[it->second].streams) {
+        if (starters[s] == 1) runs[s] = 1;
+      }
     }
     if (!any) std::fill(out.begin(), out.end(), std::uint8_t{0});
     return out;

@@ -109,9 +109,16 @@ TEST(Starts, StreamsThatOnlyStartEachOtherNeverRun) {
   const Placed p = read(
       "graph g\n  input in\n  h = Op(in) @stream(0)\n  a = StreamActive() @stream(1) @label(\"A\") @activates(\"B\")\n"
       "  b = StreamActive() @stream(2) @label(\"B\") @activates(\"A\")\n");
-  const Started r = start(p, 100);
-  ASSERT_FALSE(r.starts.ok());
-  EXPECT_EQ(to_string(r.starts.error()),
+  Activation activation;
+  activation.activators = {{p.node("a"), {StreamId(2)}}, {p.node("b"), {StreamId(1)}}};
+  activation.started_by = IdVec<StreamId, std::vector<NodeId>>(3);
+  activation.started_by[StreamId(2)] = {p.node("a")};
+  activation.started_by[StreamId(1)] = {p.node("b")};
+  Splitting whole;
+  whole.streams = 3;
+  const auto starts = plan_starts({p.graph, p.on, activation, whole});
+  ASSERT_FALSE(starts.ok());
+  EXPECT_EQ(to_string(starts.error()),
             "error: stream 1 is never activated; its first node is a [E10 never activated]\n"
             "  note: b would start it, but stands on stream 2, which never runs\n"
             "  help: start one of these streams from a stream that begins with the model");
