@@ -9,6 +9,7 @@
 #include "millstream/graph/text.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/error_page.h"
+#include "tools/millstream/ranks_command.h"
 #include "tools/millstream/redundant_waits.h"
 
 namespace millstream::cli {
@@ -50,10 +51,12 @@ std::string limit_text(std::uint32_t limit) { return limit == ~std::uint32_t{0} 
 
 struct CheckOptions {
   ModelOptions model;
+  std::vector<std::string> ranks;  // plans of the other ranks
   std::string target;
 };
 
 Result<int> run_check(const CheckOptions& options) {
+  if (!options.ranks.empty()) return run_ranks(options.model, options.ranks);
   MST_TRY(const Loaded loaded, load(options.model));
   const Graph& graph = loaded.graph;
   if (!loaded.schedule) {
@@ -260,6 +263,7 @@ void add_check(CLI::App& app, int& status) {
   CLI::App* sub = app.add_subcommand("check", "verify any plan or schedule: races, deadlocks, limits, redundant waits");
   add_model_options(*sub, options->model, "PLAN", "plan (.plan) or schedule (.mst)");
   sub->add_option("--target", options->target, "also check this target's limits");
+  sub->add_option("--ranks", options->ranks, "plans of the other ranks: only whether collectives are ordered alike on all of them");
   sub->callback(runner(options, run_check, status));
 }
 
