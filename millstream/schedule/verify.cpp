@@ -68,6 +68,16 @@ class Checker {
   std::string behind(const std::optional<NodeId>& n) const { return n ? "behind " + name(*n) : "at its start"; }
   std::string before(const std::optional<NodeId>& n) const { return n ? "before " + name(*n) : "at its end"; }
 
+  /// Another scheduler runs the node, or the input puts it on an engine that runs nothing of its own.
+  bool runs_elsewhere(NodeId n) const {
+    const Annotations& notes = graph_.annotations();
+    if (notes.thread_scope.get(n)) return true;
+    const auto& engine = notes.engine.get(n);
+    if (!engine || target_ == nullptr) return false;
+    return std::any_of(target_->engines.begin(), target_->engines.end(),
+                       [&](const Engine& e) { return e.skip && e.name == graph_.text(*engine); });
+  }
+
   bool ids_in_range() {
     std::uint64_t total = 0;
     for (const PhysicalStream& s : schedule_.streams) total += s.tasks.size();
@@ -129,6 +139,7 @@ class Checker {
       if (launched_[n] != 0 || !emits(n)) continue;
       if (!owns.empty() && owns[n.index]) continue;              // what it does is done by its scopes
       if (graph_.type(n) == "StreamActive") continue;             // of no stream
+      if (runs_elsewhere(n)) continue;
       add(Kind::missing_node, fmt::format("no stream runs node {}", name(n))).first = n;
     }
   }

@@ -176,6 +176,119 @@ TEST(Chain, ABodysFirstEngineStreamIsItsCallers) {
   EXPECT_EQ(got, "0 0 1 0 2") << got;
 }
 
+TEST(Chain, AUserLabelIsOneStreamOverCallsAndOneForEachBodyOfControlFlow) {
+  EXPECT_EQ(streams(R"(graph
+  x = Op() @engine("E1") @user_label("u")
+  p = PartitionedCall(x) @engine("E1")
+  c = Op() @engine("E1") @user_label("u") @scope("call")
+  w = If(p) @engine("E1")
+  t = Op() @engine("E1") @user_label("u") @scope("then")
+  e = Op() @engine("E1") @user_label("u") @scope("else")
+  scope call of p
+  scope then of w
+  scope else of w
+)"), "0 1 0 1 2 3");
+}
+
+TEST(Chain, AStreamLabelReachesAsFarAsItsScope) {
+  EXPECT_EQ(streams(R"(graph
+  x = Op() @engine("E1") @label("l")
+  p = PartitionedCall(x) @engine("E1")
+  c = Op() @engine("E1") @label("l") @scope("call")
+  scope call of p
+)"), "0 1 2");
+}
+
+TEST(Chain, LabelsAndActivationsOfControlFlowStandOnTheCallersStream) {
+  Graph g = parsed(R"(graph
+  x = Op() @engine("E1")
+  w = If(x) @engine("E2")
+  head = LabelSet() @engine("E3") @scope("then")
+  t = Op(head) @engine("E4") @scope("then")
+  v = Op(t) @engine("E3") @scope("then")
+  scope then of w
+)");
+  Roles roles;
+  roles.rts_label = true;
+  g.annotations().roles.set(*g.find_node("head"), roles);
+  AssignOptions options;
+  options.newer_rules = false;
+  const auto on = assign_streams(g, engines(), options);
+  ASSERT_TRUE(on.ok()) << to_string(on.error());
+  EXPECT_EQ(on->stream_of(*g.find_node("head")), on->stream_of(*g.find_node("w")));
+  EXPECT_EQ(on->rules[on->placement[*g.find_node("t")]->decided_by.index], "by-dependency");
+}
+
+TEST(Chain, ALabelWithoutItsBranchGetsItOrIsRefused) {
+  const std::string_view text = R"(graph
+  a = Op() @engine("E1") @label("l")
+  b = Op() @engine("E1") @label("l")
+)";
+  Graph g = parsed(text);
+  g.annotations().batch.set(NodeId(0), g.intern("Batch_0"));
+  g.annotations().batch.set(NodeId(1), g.intern("Batch_1"));
+  const auto on = assign_streams(g, engines(), {});
+  ASSERT_TRUE(on.ok());
+  EXPECT_EQ(on->streams.size(), 2u);
+  EXPECT_EQ(on->streams[StreamId(1)].label, "l|Batch_1");
+  AssignOptions options;
+  options.mdim_label_suffix = false;
+  const auto refused = assign_streams(g, engines(), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "label \"l\" on a does not contain its branch \"Batch_0\"");
+}
+
+TEST(Chain, ALabelledOutputOfAStaticWhileBodyIsAnErrorInADynamicGraph) {
+  const std::string_view text = R"(graph shapes=dynamic
+  d = Data() @engine("K")
+  w = While(d) @engine("E1")
+  x = Op() @engine("E1") @scope("body")
+  o = NetOutput(x) @engine("K") @user_label("u") @scope("body")
+  scope body of w
+)";
+  EXPECT_NE(streams(text).find("error: NetOutput o of body body of While w is on stream 1 by its user label \"u\", but must be on stream 0 [E13"),
+            std::string::npos) << streams(text);
+}
+
+TEST(Chain, TheWarningsNameLabelsThatCannotHelp) {
+  std::string text = "graph\n";
+  for (int i = 0; i < 12; ++i) {
+    text += "  n" + std::to_string(i) + " = Op(" + (i == 0 ? "" : "n" + std::to_string(i - 1)) + ") @engine(\"E1\") @cost(5) @label(\"layer" + std::to_string(i) + "\")\n";
+  }
+  const Graph g = parsed(text);
+  const auto on = assign_streams(g, engines(), {});
+  ASSERT_TRUE(on.ok());
+  std::string all;
+  for (const Error& e : on->warnings) all += to_string(e, "warning") + "\n";
+  EXPECT_NE(all.find("12 streams, 12 of them labels', but only 1 of the graph's nodes are independent"), std::string::npos) << all;
+  EXPECT_NE(all.find("12 labels stand one behind the other: their number grows with the depth of the model"), std::string::npos) << all;
+  EXPECT_NE(all.find("over one stream [E44"), std::string::npos) << all;
+  EXPECT_NE(all.find("engine E1 has 60.0 us of work"), std::string::npos) << all;
+}
+
+TEST(Chain, AutoTakesThePlaceOfByDependencyAndObeysTheOthers) {
+  AssignOptions options;
+  options.strategy = Strategy::automatic;
+  const Graph g = parsed(R"(graph
+  a = Op() @engine("E1") @cost(10)
+  l = Op(a) @engine("E1") @cost(10) @label("x")
+  h = Op(a) @engine("I") @cost(10)
+  p = Op(a) @engine("E1") @cost(10) @new_stream(1)
+  z = Op(l, h, p) @engine("E2") @cost(10)
+)");
+  const auto on = assign_streams(g, engines(), options);
+  ASSERT_TRUE(on.ok()) << to_string(on.error());
+  EXPECT_TRUE(verify(g, *on).empty());
+  const auto of = [&](const char* n) { return on->placement[*g.find_node(n)]; };
+  EXPECT_EQ(on->rules[of("p")->decided_by.index], "mde-group");
+  EXPECT_EQ(on->rules[of("l")->decided_by.index], "by-label");
+  EXPECT_EQ(on->rules[of("h")->decided_by.index], "independent");
+  EXPECT_EQ(on->rules[of("a")->decided_by.index], "auto");
+  EXPECT_NE(of("p")->stream, of("l")->stream);
+  EXPECT_NE(of("h")->stream, of("l")->stream);
+  EXPECT_NE(of("h")->stream, of("p")->stream);
+}
+
 TEST(Chain, SingleStreamModeIgnoresEnginesAndRefusesLabels) {
   AssignOptions options;
   options.single_stream = true;

@@ -160,5 +160,49 @@ TEST(Engines, ATargetWithoutTheInputsEnginesRunsEverythingItself) {
   EXPECT_TRUE(resolve_engines(g, *t).ok());
 }
 
+TEST(Target, TaskCountsAndHugeLimitsAreKeysAndSurviveAWriting) {
+  const Result<Target> t = parse_target(
+      "name = \"t\"\n[limits]\nhuge_streams = 2\ntasks_per_huge_stream = 99\n[tasks]\ndefault = 3\nHcomAllReduce = 245\n\"Hcom*\" = 7\n"
+      "[[engine]]\nname = \"E\"\nop_types = [\"*\"]\n", "t.toml");
+  ASSERT_TRUE(t.ok()) << to_string(t.error());
+  EXPECT_EQ(t->tasks_per_node, 3u);
+  ASSERT_EQ(t->task_counts.size(), 2u);
+  EXPECT_EQ(t->task_counts[0].op_type, "HcomAllReduce");  // the more precise pattern comes first
+  EXPECT_EQ(t->task_counts[0].tasks, 245u);
+  EXPECT_EQ(t->limits.huge_streams, 2u);
+  const Result<Target> again = parse_target(to_toml(*t), "again.toml");
+  ASSERT_TRUE(again.ok()) << to_string(again.error());
+  EXPECT_EQ(to_toml(*again), to_toml(*t));
+  EXPECT_EQ(load_target("npu")->tasks_per_node, 3u);
+}
+
+TEST(Engines, TheJsonTableGivesFlagsAndSaysWhatIsWrongWithIt) {
+  Target t = *parse_target("name = \"t\"\n[[engine]]\nname = \"A\"\nop_types = [\"*\"]\n", "t.toml");
+  const auto read = [&](std::string_view json) {
+    const auto got = import_engines_json(t, json, "e.json", true);
+    return got.ok() ? std::string("ok") : got.error().message;
+  };
+  const auto got = import_engines_json(
+      t, R"({"schedule_units": [{"id": "TS_1", "name": "s", "ex_attrs": "", "cal_engines": [
+          {"id": "A", "name": "x", "independent": false, "attach": true, "skip_assign_stream": false},
+          {"id": "B", "independent": true}]}]})", "e.json", true);
+  ASSERT_TRUE(got.ok()) << to_string(got.error());
+  EXPECT_TRUE(got->engines[EngineId(0)].attach);
+  ASSERT_EQ(got->engines.size(), 2u);
+  EXPECT_TRUE(got->engines[EngineId(1)].independent);
+  EXPECT_EQ(read("{"), "e.json: this is not JSON");
+  EXPECT_EQ(read("{}"), "e.json: schedule_units is missing");
+  EXPECT_EQ(read(R"({"schedule_units": 1})"), "e.json: schedule_units must be an array");
+  EXPECT_EQ(read(R"({"schedule_units": [{}]})"), "e.json: schedule unit 0 has no id");
+  EXPECT_EQ(read(R"({"schedule_units": [{"id": "s", "cal_engines": []}, {"id": "s", "cal_engines": []}]})"), "e.json: scheduler \"s\" is listed twice");
+  EXPECT_EQ(read(R"({"schedule_units": [{"id": "s"}]})"), "e.json: scheduler \"s\" has no cal_engines");
+  EXPECT_EQ(read(R"({"schedule_units": [{"id": "s", "cal_engines": 1}]})"), "e.json: cal_engines of scheduler \"s\" must be an array");
+  EXPECT_EQ(read(R"({"schedule_units": [{"id": "s", "cal_engines": [{}]}]})"), "e.json: an engine of scheduler \"s\" has no id");
+  EXPECT_EQ(read(R"({"schedule_units": [{"id": "s", "cal_engines": [{"id": "A"}, {"id": "A"}]}]})"), "e.json: engine \"A\" is listed twice in scheduler \"s\"");
+  EXPECT_EQ(read(R"({"schedule_units": [{"id": "s", "cal_engines": [{"id": "A"}]}, {"id": "r", "cal_engines": [{"id": "A"}]}]})"),
+            "e.json: engine \"A\" is in 2 schedulers, allowed is one");
+  EXPECT_EQ(read(R"({"schedule_units": []})"), "e.json: engine \"A\" of target t is in no scheduler");
+}
+
 }  // namespace
 }  // namespace millstream

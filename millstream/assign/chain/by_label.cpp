@@ -11,23 +11,22 @@ namespace millstream::chain {
 namespace {
 
 // The smallest priority of a user label counts; a warning names the nodes that disagree.
-void read_priority(ChainState& s, NodeId n, std::int32_t stream, std::vector<std::optional<NodeId>>& from) {
+void read_priority(ChainState& s, NodeId n, std::int32_t stream) {
   const auto& priority = s.graph.annotations().priority.get(n);
   if (!priority) return;
   StreamInfo& info = s.infos[static_cast<std::size_t>(stream)];
-  if (from.size() <= static_cast<std::size_t>(stream)) from.resize(static_cast<std::size_t>(stream) + 1);
-  std::optional<NodeId>& before = from[static_cast<std::size_t>(stream)];
-  if (before && info.priority != *priority) {
+  const auto [before, fresh] = s.priority_from.try_emplace(stream, n);
+  if (!fresh && info.priority != *priority) {
     s.warnings.push_back(
         Error{ErrorCode::conflict,
               fmt::format("{} has two priorities: {} on {} and {} on {}; {}, the more urgent, counts",
-                          s.words_label(s.label_of(n)), info.priority, s.graph.name(*before), *priority, s.graph.name(n),
-                          std::min(info.priority, *priority))}
+                          s.words_label(s.label_of(n)), info.priority, s.graph.name(before->second), *priority,
+                          s.graph.name(n), std::min(info.priority, *priority))}
             .help("give every node of a label the same priority"));
   }
-  if (!before || *priority < info.priority) {
+  if (fresh || *priority < info.priority) {
     info.priority = *priority;
-    before = n;
+    before->second = n;
   }
 }
 
@@ -37,7 +36,6 @@ Result<void> by_label(ChainState& s) {
   if (s.label.empty()) return {};
   const Annotations& notes = s.graph.annotations();
   std::vector<std::int32_t> stream_of(s.labels.size(), kNoStream);
-  std::vector<std::optional<NodeId>> priority_from;
   const std::uint32_t region = s.region();
   for (const ClusterId id : ids<ClusterId>(s.clusters.size())) {
     Cluster& c = s.clusters[id];
@@ -64,7 +62,7 @@ Result<void> by_label(ChainState& s) {
       bool inner = true;
       for (std::uint32_t i = c.begin; i < c.end; ++i) {
         const NodeId n = s.members[i];
-        if (!notes.priority.empty()) read_priority(s, n, local, priority_from);
+        if (!notes.priority.empty()) read_priority(s, n, local);
         const auto& note = notes.inner_parallel.get(n);
         inner = inner && !(note && !*note);
       }

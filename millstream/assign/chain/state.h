@@ -56,6 +56,7 @@ class ChainState {
   std::uint32_t next_stream = 0;
   std::vector<StreamInfo> infos;            ///< by raw id
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> user_streams;  ///< by region and label
+  std::map<std::int32_t, NodeId> priority_from;  ///< by stream of a user label: whose priority it has
   std::uint32_t cluster_total = 0;
   std::vector<Error> warnings;
   bool hcom_parallel = true;

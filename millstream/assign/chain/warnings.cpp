@@ -82,7 +82,8 @@ void warn_of_labels(const Graph& graph, const Target& target, StreamAssignment& 
   if (on.estimate && on.streams.size() > 1 && on.estimate->single_stream_us > 0) {
     const double gain = 1 - on.estimate->span_us / on.estimate->single_stream_us;
     if (gain < kWorthwhile) {
-      Error& e = say(fmt::format("the labelled branches are predicted to gain {:.1f} % over one stream", gain * 100));
+      Error& e = say(gain < 0 ? fmt::format("the labelled branches are predicted {:.1f} % slower than one stream", -gain * 100)
+                              : fmt::format("the labelled branches are predicted to gain {:.1f} % over one stream", gain * 100));
       e.note(fmt::format("{} streams: {:.1f} us; one stream: {:.1f} us", on.streams.size(), on.estimate->span_us, on.estimate->single_stream_us));
       note_saturated(graph, target, on, e);
       e.help("drop the labels, or label longer branches of another engine");
