@@ -307,6 +307,11 @@ class ControlReplay {
     }
     return out;
   }
+  // The way that falls through is at the join already; it must not lead there again.
+  void add_join(std::uint32_t s, std::uint32_t position, std::vector<Way> ways) {
+    for (Way& w : ways) w.clock[s] = std::min(w.clock[s], position - 1);
+    joins_.push_back({s, position, std::move(ways)});
+  }
   RegionId meet(std::uint32_t s, std::uint32_t position, std::vector<Way> ways) {
     std::vector<RegionId> parts;
     for (const Way& w : ways) parts.push_back(w.region);
@@ -321,7 +326,7 @@ class ControlReplay {
       }
     }
     for (const std::uint32_t d : gone) joins_of_[d].push_back(id);
-    joins_.push_back({s, position, std::move(ways)});
+    add_join(s, position, std::move(ways));
     return region;
   }
 
@@ -423,7 +428,7 @@ class ControlReplay {
       for (const std::uint32_t label : targets(task)) {
         if (loops_[l].exits.count(label) == 0) continue;
         loops_[l].joins.push_back(static_cast<std::uint32_t>(joins_.size()));
-        joins_.push_back({s, i + 1, loops_[l].ways});
+        add_join(s, i + 1, loops_[l].ways);
       }
     }
   }
