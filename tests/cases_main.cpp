@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -33,46 +31,20 @@ Outcome run(const Case& c, Preset preset) {
   return outcome;
 }
 
-/// Where our default may leave what the 2023 algorithm does, if docs/rules.md says so in these words.
-struct Allowed {
-  std::string_view stage, key, sentence;
-};
-constexpr Allowed kAllowed[] = {
-    {"activate", "active_streams", "A stream with a stream label that lies inside a scope and that nothing names is started by the scope's first activation"},
-};
-
-std::string_view allowed_difference(const Case& c, const Mismatch& m, const std::string& rules) {
-  for (const Allowed& a : kAllowed) {
-    if (a.stage == c.stage && a.key == m.key && rules.find(a.sentence) != std::string::npos) return a.sentence;
-  }
-  return {};
-}
-
-struct Judgement {
-  std::vector<Mismatch> missed;
-  std::vector<Mismatch> allowed;  ///< what docs/rules.md lets our default do otherwise
-};
-
 // `expect` and `expect_derived` must hold, and one alternative of `any_of`.
-Judgement judge(const Case& c, const Outcome& outcome, Preset preset, const std::string& rules) {
+std::vector<Mismatch> judge(const Case& c, const Outcome& outcome) {
   const Json none = Json::object();
   // An empty block asserts success only, unless the derived one names an error.
   const Json& derived = c.json.contains("expect_derived") ? c.json.at("expect_derived") : none;
   const Json& expect = c.json.at("expect");
-  Judgement judgement;
-  std::vector<Mismatch>& out = judgement.missed;
+  std::vector<Mismatch> out;
   const auto alternatives = c.json.contains("any_of") ? c.json.at("any_of") : Json::array();
   const bool error_allowed = std::any_of(alternatives.begin(), alternatives.end(), [](const Json& a) { return a.contains("error"); });
   const auto add = [&](const Json& block) {
     for (Mismatch& m : compare(c, block, outcome)) out.push_back(std::move(m));
   };
   if (!(expect.empty() && derived.contains("error")) && !(error_allowed && outcome.error)) add(expect);
-  if (!derived.empty()) {
-    for (Mismatch& m : compare(c, derived, outcome)) {
-      const bool may = preset == Preset::ours && !allowed_difference(c, m, rules).empty();
-      (may ? judgement.allowed : out).push_back(std::move(m));
-    }
-  }
+  if (!derived.empty()) add(derived);
   if (!alternatives.empty()) {
     std::vector<Mismatch> nearest;
     bool met = false;
@@ -85,7 +57,7 @@ Judgement judge(const Case& c, const Outcome& outcome, Preset preset, const std:
       for (Mismatch& m : nearest) out.push_back({"any_of: " + m.key, m.expected, m.got});
     }
   }
-  return judgement;
+  return out;
 }
 
 // Which rules of ours and of Graph Engine of 2023 differ, by stage (docs/rules.md).
@@ -98,7 +70,7 @@ std::string_view difference_of(const Case& c) {
   return "the rules of the chain and the sync mode";
 }
 
-int run_all(const std::vector<std::string>& files, const std::string& rules, bool verbose) {
+int run_all(const std::vector<std::string>& files, bool verbose) {
   std::size_t passed = 0, failed = 0, skipped = 0;
   for (const std::string& file : files) {
     const Result<Case> c = load_case(file);
@@ -112,10 +84,7 @@ int run_all(const std::vector<std::string>& files, const std::string& rules, boo
       if (verbose) fmt::print("skipped {}: rewriting of dataflow control flow\n", c->name);
       continue;
     }
-    const auto [missed, allowed] = judge(*c, run(*c, c->preset), c->preset, rules);
-    for (const Mismatch& m : allowed) {
-      fmt::print("differs {}: {}: expected {}, got {}; {}\n", c->name, m.key, m.expected, m.got, allowed_difference(*c, m, rules));
-    }
+    const std::vector<Mismatch> missed = judge(*c, run(*c, c->preset));
     if (missed.empty()) {
       ++passed;
       if (verbose) fmt::print("passed {}\n", c->name);
@@ -125,7 +94,7 @@ int run_all(const std::vector<std::string>& files, const std::string& rules, boo
       for (const Mismatch& m : missed) fmt::print("  {}: expected {}\n  {}  got {}\n", m.key, m.expected, std::string(m.key.size(), ' '), m.got);
     }
     const Preset other = c->preset == Preset::ours ? Preset::ge2023 : Preset::ours;
-    for (const Mismatch& m : judge(*c, run(*c, other), other, rules).missed) {
+    for (const Mismatch& m : judge(*c, run(*c, other))) {
       fmt::print("differs {} under {}: {}: expected {}, got {}; {}\n", c->name, other == Preset::ours ? "default" : "ge2023", m.key, m.expected, m.got, difference_of(*c));
     }
   }
@@ -156,10 +125,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::sort(files.begin(), files.end());
-  std::ifstream page(MST_SOURCE_DIR "/docs/rules.md");
-  const std::string rules{std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
-  // Sentences may break over lines.
-  std::string flat = rules;
-  std::replace(flat.begin(), flat.end(), '\n', ' ');
-  return millstream::cases::run_all(files, flat, verbose);
+  return millstream::cases::run_all(files, verbose);
 }

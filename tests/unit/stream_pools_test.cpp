@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where loaded plans get their streams from, beside the data cases of stage runtime: failures, releases, threads.
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "millstream/runtime/stream_pools.h"
+
+namespace millstream {
+namespace {
+
+// Streams are numbers; the device has `most` at a time.
+struct Device {
+  std::size_t most = 1000000;
+  std::set<std::uintptr_t> live;
+  std::vector<std::uintptr_t> destroyed;
+  std::uintptr_t next = 1;
+
+  StreamSource source() {
+    return {[this](StreamKind) -> Result<StreamHandle> {
+              if (live.size() >= most) return Error{ErrorCode::stream_limit, "no more streams"};
+              live.insert(next);
+              return reinterpret_cast<StreamHandle>(next++);
+            },
+            [this](StreamHandle s) {
+              live.erase(reinterpret_cast<std::uintptr_t>(s));
+              destroyed.push_back(reinterpret_cast<std::uintptr_t>(s));
+            }};
+  }
+};
+
+TEST(StreamList, AFailedCallMakesNothingAndCanBeRepeated) {
+  Device device;
+  device.most = 5;
+  StreamList list(device.source(), {});
+  ASSERT_TRUE(list.acquire(2).ok());
+  const auto failed = list.acquire(8);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code, ErrorCode::stream_limit);
+  EXPECT_EQ(list.size(), 2u);
+  EXPECT_EQ(device.live.size(), 2u);
+  EXPECT_EQ(device.destroyed, (std::vector<std::uintptr_t>{5, 4, 3}));  // the last first
+  device.most = 10;
+  EXPECT_TRUE(list.acquire(8).ok());
+}
+
+TEST(StreamList, HandlesStayInPlaceAndEndWithTheList) {
+  Device device;
+  {
+    StreamList list(device.source(), {});
+    const auto few = list.acquire(3);
+    const auto all = list.acquire(StreamList::kMost);
+    ASSERT_TRUE(few.ok() && all.ok());
+    EXPECT_EQ(few->data(), all->data());
+    EXPECT_EQ(few->size(), 3u);
+    EXPECT_EQ(list.acquire(StreamList::kMost + 1).error().code, ErrorCode::allocation_limit);
+  }
+  EXPECT_TRUE(device.live.empty());
+}
+
+TEST(StreamList, ThreadsShareOneList) {
+  Device device;
+  StreamList list(device.source(), {});
+  std::vector<std::thread> threads;
+  for (std::size_t t = 1; t <= 8; ++t) threads.emplace_back([&list, t] { EXPECT_TRUE(list.acquire(t * 10).ok()); });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(list.size(), 80u);
+  EXPECT_EQ(device.live.size(), 80u);
+}
+
+TEST(SharedStreams, TheLastUserDestroysAStream) {
+  Device device;
+  SharedStreams pool(device.source());
+  const StreamHandle a = *pool.acquire({1, {}, 10});
+  EXPECT_EQ(*pool.acquire({2, {}, 10}), a);
+  ASSERT_TRUE(pool.release(a).ok());
+  EXPECT_EQ(device.live.size(), 1u);
+  ASSERT_TRUE(pool.release(a).ok());
+  EXPECT_TRUE(device.live.empty());
+  EXPECT_FALSE(pool.release(a).ok());
+}
+
+TEST(SharedStreams, ForceDestroysAtOnceAndAModelCanLeaveAll) {
+  Device device;
+  SharedStreams pool(device.source());
+  const StreamHandle a = *pool.acquire({1, {}, 10});
+  const StreamHandle b = *pool.acquire({1, {}, 10});
+  EXPECT_NE(a, b);
+  EXPECT_EQ(*pool.acquire({2, {}, 10}), a);
+  ASSERT_TRUE(pool.release(b, true).ok());
+  EXPECT_EQ(pool.size(), 1u);
+  pool.release_model(1);
+  EXPECT_EQ(pool.size(), 1u);  // model 2 has it still
+  pool.release_model(2);
+  EXPECT_EQ(pool.size(), 0u);
+  EXPECT_TRUE(device.live.empty());
+}
+
+TEST(SharedStreams, AFullStreamIsNotShared) {
+  Device device;
+  SharedStreams pool(device.source(), 100);
+  const StreamHandle a = *pool.acquire({1, {}, 60});
+  EXPECT_NE(*pool.acquire({2, {}, 60}), a);
+  EXPECT_EQ(*pool.acquire({3, {}, 40}), a);
+}
+
+TEST(SharedStreams, AFailedCallChangesNothing) {
+  Device device;
+  device.most = 1;
+  SharedStreams pool(device.source());
+  ASSERT_TRUE(pool.acquire({1, {}, 1}).ok());
+  EXPECT_FALSE(pool.acquire({1, {}, 1}).ok());
+  EXPECT_EQ(pool.size(), 1u);
+  EXPECT_TRUE(pool.acquire({2, {}, 1}).ok());
+}
+
+}  // namespace
+}  // namespace millstream
