@@ -472,7 +472,11 @@ class ControlReplay {
       return;
     }
     for (const std::uint32_t l : active_loops_) {
-      if (loops_[l].activator == n) loops_[l].backs.push_back({{s, i + 2, lane.region}, lane.now});
+      if (loops_[l].activator != n) continue;
+      // Its tasks, one a stream, are one way back: what starts again waits for all that do (the loop pairs).
+      auto& backs = loops_[l].backs;
+      if (!backs.empty() && backs.back().at.stream == s && backs.back().at.position + 1 == i + 2) backs.pop_back();
+      backs.push_back({{s, i + 2, lane.region}, lane.now});
     }
   }
 
