@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the command line answers when it is used rightly: files, JSON, advice, comparisons.
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "millstream/import/import.h"
@@ -246,6 +248,23 @@ TEST_F(CliAnswers, AFaultInALongLineIsShown) {
   put("long.mst", "graph\n" + line + "oops]\n");
   EXPECT_EQ(run("compile long.mst"), 2);
   EXPECT_TRUE(err_has("0, oops]")) << err();
+}
+
+TEST_F(CliAnswers, APlanWithControlFlowIsCheckedWithoutItsMemory) {
+  put("if.mst",
+      "graph\n  input c : bool[]\n  input x : f32[4]\n  r = If(c) {then_branch=body(yes), else_branch=body(no)}\n  output r\n"
+      "body yes\n  outer x : f32[4]\n  a = Relu(x)\n  output a\nbody no\n  outer x : f32[4]\n  b = Tanh(x)\n  output b\n");
+  ASSERT_EQ(run("compile if.mst --target npu --strategy ge -o if.plan"), 0) << err();
+  EXPECT_EQ(run("check if.plan"), 0) << out();
+  EXPECT_TRUE(out_has("memory was not checked")) << out();
+  EXPECT_EQ(run("diff if.plan if.plan"), 0) << err();
+  EXPECT_EQ(run("compile if.mst --target npu --strategy ge --json"), 0) << err();
+  std::set<std::string> done;
+  const Json plan = json();
+  for (const Json& lane : plan["lanes"]) {
+    for (const Json& task : lane["tasks"]) done.insert(task["do"].get<std::string>());
+  }
+  EXPECT_TRUE(done.count("branch") == 1 && done.count("label") == 1 && done.count("jump") == 1) << out();
 }
 
 TEST_F(CliAnswers, MoreThreadsThanCoresAreNamed) {
