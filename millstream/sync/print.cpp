@@ -11,6 +11,11 @@ class PlanPrinter {
  public:
   PlanPrinter(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan) : graph_(graph), on_(on), plan_(plan) {}
 
+  std::string path_of(const DroppedPair& d) {
+    path(d.pair.from, d.path_begin, d.path_length, d.pair.to);
+    return std::move(out_);
+  }
+
   std::string run() {
     for (const SyncPair& p : plan_.kept) {
       out_ += fmt::format("kept    {}  ({}, stream {})\n", arrow(p), to_string(p.reason), streams(p));
@@ -106,6 +111,10 @@ class PlanPrinter {
 
 std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan) {
   return PlanPrinter(graph, on, plan).run();
+}
+
+std::string print_path(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan, const DroppedPair& dropped) {
+  return PlanPrinter(graph, on, plan).path_of(dropped);
 }
 
 }  // namespace millstream

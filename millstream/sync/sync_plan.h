@@ -129,6 +129,8 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
 
 /// Kept pairs with their reason, dropped pairs with the path that implies each; one a line.
 std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
+/// What implies a dropped pair: "a -> b .. c -> d", "=>" where an activation or a jump leads on.
+std::string print_path(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan, const DroppedPair& dropped);
 
 /// Every certificate re-checked, every cross-stream dependency kept or dropped with a path; with `exact`
 /// no kept pair removable. Trusts nothing in the plan. Shares no code with plan_sync.

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "millstream/assign/chain.h"
 #include "millstream/graph/text.h"
+#include "millstream/sync/activation.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/error_page.h"
 #include "tools/millstream/ranks_command.h"
@@ -175,6 +177,19 @@ int explain_error(const ErrorAdvice& row, bool json) {
   return 0;
 }
 
+// Why a node waits, as one would say it.
+std::string wait_text(const SyncPair& p, std::string_view stream, std::string_view from, std::string_view to) {
+  switch (p.reason) {
+    case PairReason::fork: return fmt::format("  attached   its part on stream {} starts when {} may start\n", p.stream.index, to);
+    case PairReason::join: return fmt::format("             and has ended before what follows {} on {}\n", from, stream);
+    case PairReason::exit: return fmt::format("  waits for  {} on {}, which closes a graph that this node follows\n", from, stream);
+    case PairReason::entry: return fmt::format("  waits for  {} on {}, which opens the graph that this node is in\n", from, stream);
+    case PairReason::loop: return fmt::format("  waits for  {} on {}, whose stream is started again after this\n", from, stream);
+    case PairReason::split: return fmt::format("  waits for  {} on {}, the end of the piece before\n", from, stream);
+    default: return fmt::format("  waits for  {} on {} ({} dependency)\n", from, stream, to_string(p.reason));
+  }
+}
+
 Result<int> run_explain(const ExplainOptions& options) {
   if (options.markdown && options.model.path == "errors") {
     fmt::print("{}", error_table_markdown());
@@ -183,21 +198,31 @@ Result<int> run_explain(const ExplainOptions& options) {
   if (const ErrorAdvice* row = find_advice(options.model.path); row != nullptr && !std::filesystem::exists(options.model.path)) {
     return explain_error(*row, options.model.json);
   }
-  MST_TRY(const Loaded loaded, load(options.model));
+  MST_TRY(Loaded loaded, load(options.model));
   MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
   warn_of_idle_options(options.pipeline, loaded);
-  const Graph& graph = loaded.graph;
   StreamAssignment on;
   SyncPlan sync;
+  Schedule schedule;
   if (loaded.plan) {
     on = loaded.plan->assignment;
     sync = loaded.plan->sync;
+    schedule = loaded.plan->schedule;
   } else if (loaded.schedule) {
     return Error{ErrorCode::usage, "a schedule text does not say which rule placed a node"}.help("explain a MODEL or a .plan; check a schedule with millstream check");
   } else {
-    MST_TRY(on, assign_streams(graph, pipeline.target, pipeline.compile.assign));
-    MST_TRY(sync, plan_sync(graph, on, pipeline.compile.sync));
+    MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
+    MST_TRY(on, assign_streams(loaded.graph, pipeline.target, pipeline.compile.assign));
+    MST_TRY(sync, plan_sync(loaded.graph, on, pipeline.compile.sync));
+    // Decisions can be explained although the device cannot hold the plan.
+    if (auto lowered = lower(loaded.graph, on, sync, pipeline.target, pipeline.compile.lower); lowered.ok()) {
+      schedule = *std::move(lowered);
+    } else {
+      warn(lowered.error());
+    }
   }
+  const Graph& graph = loaded.graph;
+  MST_TRY(const Activation activation, plan_activation(graph, on));
   std::optional<NodeId> only;
   if (!options.node.empty()) {
     only = graph.find_node(options.node);
@@ -214,6 +239,10 @@ Result<int> run_explain(const ExplainOptions& options) {
   for (std::uint32_t i = 0; i < sync.dropped.size(); ++i) dropped[sync.dropped[i].pair.to.index].push_back(i);
   const auto name = [&](NodeId n) { return quote_name(graph.name(n)); };
   const auto stream = [&](NodeId n) { return on.stream_of(n) ? fmt::format("stream {}", on.stream_of(n)->index) : std::string("no stream"); };
+  std::vector<std::string> decisions;  // of one node: every rule that had a say
+  if (only && !loaded.plan && uses_rule_chain(graph, pipeline.target, pipeline.compile.assign)) {
+    MST_TRY(decisions, explain_placement(graph, pipeline.target, pipeline.compile.assign, *only));
+  }
 
   Json json = Json::array();
   for (const NodeId n : graph.order()) {
@@ -227,24 +256,39 @@ Result<int> run_explain(const ExplainOptions& options) {
     std::string text = fmt::format("{} ({}) runs on {}", name(n), graph.type(n), stream(n));
     if (placement && !on.streams[placement->stream].label.empty()) text += fmt::format(", the stream of label \"{}\"", on.streams[placement->stream].label);
     text += fmt::format("\n  rule       {}: {}\n", rule.empty() ? "-" : rule, reason);
+    for (const std::string& d : decisions) text += fmt::format("             {}\n", d);
+    if (!decisions.empty()) row["decisions"] = decisions;
+    if (placement && placement->stream.index < activation.started_by.size() && !activation.started_by[placement->stream].empty()) {
+      std::string starters;
+      for (const NodeId by : activation.started_by[placement->stream]) starters += fmt::format("{}{}", starters.empty() ? "" : " or ", name(by));
+      text += fmt::format("  started    stream {} does not begin with the model: {} starts it\n", placement->stream.index, starters);
+      row["stream_started_by"] = Json::array();
+      for (const NodeId by : activation.started_by[placement->stream]) row["stream_started_by"].push_back(std::string(graph.name(by)));
+    }
+    for (const SplitPoint& p : schedule.splits) {
+      if (p.node != n) continue;
+      text += fmt::format("  split      goes on on physical stream {}: {}\n", p.opened.index, p.reason);
+      row["split"] = {{"stream", p.opened.index}, {"reason", p.reason}};
+    }
     for (const std::uint32_t i : waits[n.index]) {
       const SyncPair& p = sync.kept[i];
       row["waits"].push_back({{"for", std::string(graph.name(p.from))}, {"stream", on.stream_of(p.from)->index}, {"reason", std::string(to_string(p.reason))}});
-      text += fmt::format("  waits for  {} on {} ({} dependency)\n", name(p.from), stream(p.from), to_string(p.reason));
+      text += wait_text(p, stream(p.from), name(p.from), name(p.to));
     }
     for (const std::uint32_t i : dropped[n.index]) {
       const DroppedPair& d = sync.dropped[i];
-      std::string path = name(d.pair.from);
       Json implied = Json::array();
       for (const PairId id : sync.path(d)) {
-        const SyncPair& p = sync.kept[id.index];
-        implied.push_back({{"from", std::string(graph.name(p.from))}, {"to", std::string(graph.name(p.to))}});
-        if (p.from != d.pair.from || implied.size() > 1) path += fmt::format(" .. {}", name(p.from));
-        path += fmt::format(" -> {}", name(p.to));
+        if ((id.index & kStartStep) != 0) {
+          const StartFact& fact = sync.starts[id.index & ~kStartStep];
+          implied.push_back({{"from", std::string(graph.name(fact.source))}, {"to", std::string(graph.name(fact.start))}, {"starts", true}});
+        } else {
+          const SyncPair& p = sync.kept[id.index];
+          implied.push_back({{"from", std::string(graph.name(p.from))}, {"to", std::string(graph.name(p.to))}});
+        }
       }
       row["dropped"].push_back({{"pair", {{"from", std::string(graph.name(d.pair.from))}, {"to", std::string(graph.name(d.pair.to))}}}, {"implied_by", implied}});
-      text += fmt::format("  no wait for {} on {}: implied by {}{}\n", name(d.pair.from), stream(d.pair.from), path,
-                          sync.path(d).empty() || sync.kept[sync.path(d).back().index].to == d.pair.to ? "" : fmt::format(" .. {}", name(d.pair.to)));
+      text += fmt::format("  no wait for {} on {}: implied by {}\n", name(d.pair.from), stream(d.pair.from), print_path(graph, on, sync, d));
     }
     if (options.model.json) {
       json.push_back(std::move(row));
