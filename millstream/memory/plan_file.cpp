@@ -135,7 +135,7 @@ SyncPair read_pair(PlanReader& r, std::size_t nodes) {
   SyncPair p;
   p.from = NodeId(r.index(nodes, "a pair's node"));
   p.to = NodeId(r.index(nodes, "a pair's node"));
-  p.reason = static_cast<PairReason>(r.index(static_cast<std::uint64_t>(PairReason::join) + 1, "a pair's reason"));
+  p.reason = static_cast<PairReason>(r.index(static_cast<std::uint64_t>(PairReason::merged) + 1, "a pair's reason"));
   if (names_stream(p.reason)) p.stream = StreamId(r.index(kNoId, "a pair's stream"));
   return p;
 }
@@ -146,15 +146,32 @@ void write(PlanWriter& w, const SyncPlan& sync) {
   w.number(sync.compat ? 1 : 0);
   if (sync.compat) {
     for (const std::uint32_t n : {sync.compat->inserted, sync.compat->after_send, sync.compat->after_receive,
-                                  sync.compat->after_activate}) {
+                                  sync.compat->after_activate, sync.compat->after_switch, sync.compat->loops}) {
       w.number(n);
     }
   }
   w.number(sync.inserted);
   w.number(sync.kept.size());
   for (const SyncPair& p : sync.kept) write(w, p);
+  w.number(sync.starts.size());
+  for (const StartFact& f : sync.starts) {
+    w.number(f.start.index);
+    w.number(f.source.index);
+    w.number(f.stream.index);
+    w.number(f.ways_begin);
+    w.number(f.ways);
+  }
+  w.number(sync.start_ways.size());
+  for (const StartWay& way : sync.start_ways) {
+    w.number(way.through.index);
+    w.number(way.path_begin);
+    w.number(way.path_length);
+    w.number(way.idle ? std::uint64_t{way.idle->index} + 1 : 0);
+  }
   w.number(sync.path_pool.size());
-  for (const PairId p : sync.path_pool) w.number(p.index);
+  for (const PairId p : sync.path_pool) {
+    w.number(std::uint64_t{p.index & ~kStartStep} << 1 | ((p.index & kStartStep) != 0 ? 1 : 0));
+  }
   w.number(sync.dropped.size());
   for (const DroppedPair& d : sync.dropped) {
     write(w, d.pair);
@@ -173,12 +190,44 @@ SyncPlan read_sync(PlanReader& r, std::size_t nodes) {
     c.after_send = r.index(kNoId, "a count");
     c.after_receive = r.index(kNoId, "a count");
     c.after_activate = r.index(kNoId, "a count");
+    c.after_switch = r.index(kNoId, "a count");
+    c.loops = r.index(kNoId, "a count");
     sync.compat = c;
   }
   sync.inserted = r.index(kNoId, "inserted pairs");
   for (std::size_t n = r.count("kept pairs", 3); n > 0 && r.ok(); --n) sync.kept.push_back(read_pair(r, nodes));
+  for (std::size_t n = r.count("start facts", 5); n > 0 && r.ok(); --n) {
+    StartFact f;
+    f.start = NodeId(r.index(nodes, "a start's node"));
+    f.source = NodeId(r.index(nodes, "a start's node"));
+    f.stream = StreamId(r.index(kNoId, "a start's stream"));
+    f.ways_begin = r.index(kNoId, "a start's ways");
+    f.ways = r.index(kNoId, "a start's ways");
+    sync.starts.push_back(f);
+  }
+  for (std::size_t n = r.count("ways of starts", 4); n > 0 && r.ok(); --n) {
+    StartWay way;
+    way.through = NodeId(r.index(nodes, "a way's node"));
+    way.path_begin = r.index(kNoId, "a way's path");
+    way.path_length = r.index(kNoId, "a way's path");
+    if (const std::uint32_t idle = r.index(nodes + 1, "a way's node"); idle != 0) way.idle = NodeId(idle - 1);
+    sync.start_ways.push_back(way);
+  }
   for (std::size_t n = r.count("steps of paths"); n > 0 && r.ok(); --n) {
-    sync.path_pool.push_back(PairId(r.index(sync.kept.size(), "a step of a path")));
+    const std::uint64_t step = r.number();
+    const bool fact = (step & 1) != 0;
+    if ((step >> 1) >= (fact ? sync.starts.size() : sync.kept.size())) {
+      r.fail(fmt::format("a step of a path names {} {} of {}", fact ? "start" : "pair", step >> 1,
+                         fact ? sync.starts.size() : sync.kept.size()));
+      break;
+    }
+    sync.path_pool.push_back(PairId(static_cast<std::uint32_t>(step >> 1) | (fact ? kStartStep : 0u)));
+  }
+  for (const StartFact& f : sync.starts) {
+    if (std::uint64_t{f.ways_begin} + f.ways > sync.start_ways.size()) r.fail("a start's ways lie behind their table");
+  }
+  for (const StartWay& way : sync.start_ways) {
+    if (std::uint64_t{way.path_begin} + way.path_length > sync.path_pool.size()) r.fail("a way's path lies behind its table");
   }
   for (std::size_t n = r.count("dropped pairs", 5); n > 0 && r.ok(); --n) {
     DroppedPair d;

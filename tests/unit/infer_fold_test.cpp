@@ -229,7 +229,7 @@ TEST(Infer, ADeclaredDescMustNotContradictWhatTheOperatorGives) {
     const auto g = infer_shapes(std::move(*parsed), options);
     return g.ok() ? "no error" : to_string(g.error());
   };
-  EXPECT_EQ(failure_of("i64[1,4]", false), "error: Relu \"y\": output \"y\" is f32[1,4], the model declares i64[1,4] [E39 shape]");
+  EXPECT_EQ(failure_of("i64[1,4]", false), "error: Relu \"y\": output \"y\" is f32[1,4], the model declares i64[1,4] [E39 shape]\n  --> t.mst:3:3   y = Relu(x) : i64[1,4]");
   EXPECT_EQ(failure_of("f32[2,4]", false), "no error");  // ONNX: exported with another batch
   EXPECT_NE(failure_of("f32[2,4]", true), "no error");
   EXPECT_NE(failure_of("f32[4]", true), "no error");
