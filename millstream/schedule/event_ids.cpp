@@ -107,8 +107,9 @@ class Lifetimes {
   template <class ClockOf, class Take>
   void attached_parts(NodeId n, const std::vector<StreamId>& attached, std::span<const std::uint32_t> pairs, ClockOf clock_of, Take take) {
     const std::uint32_t here = in_.lane[n];
-    for (const StreamId a : attached) {
-      for (const PairReason reason : {PairReason::fork, PairReason::join}) {
+    // As lower writes them: all forks before the launch, all joins behind it.
+    for (const PairReason reason : {PairReason::fork, PairReason::join}) {
+      for (const StreamId a : attached) {
         const std::uint32_t from = reason == PairReason::fork ? here : a.index;
         const std::uint32_t to = reason == PairReason::fork ? a.index : here;
         for (const std::uint32_t q : pairs) {

@@ -68,14 +68,16 @@ class Checker {
   std::string behind(const std::optional<NodeId>& n) const { return n ? "behind " + name(*n) : "at its start"; }
   std::string before(const std::optional<NodeId>& n) const { return n ? "before " + name(*n) : "at its end"; }
 
-  /// Another scheduler runs the node, or the input puts it on an engine that runs nothing of its own.
-  bool runs_elsewhere(NodeId n) const {
-    const Annotations& notes = graph_.annotations();
-    if (notes.thread_scope.get(n)) return true;
-    const auto& engine = notes.engine.get(n);
-    if (!engine || target_ == nullptr) return false;
-    return std::any_of(target_->engines.begin(), target_->engines.end(),
-                       [&](const Engine& e) { return e.skip && e.name == graph_.text(*engine); });
+  /// Another scheduler runs the node, or it belongs to an engine that runs nothing of its own: by the input, or
+  /// by its type.
+  bool runs_elsewhere(NodeId n) {
+    if (graph_.annotations().thread_scope.get(n)) return true;
+    if (target_ == nullptr) return false;
+    if (!engines_asked_) {
+      engines_asked_ = true;
+      if (auto engines = resolve_engines(graph_, *target_); engines.ok()) engines_ = std::move(engines).value();
+    }
+    return !engines_.empty() && target_->engines[engines_[n]].skip;
   }
 
   bool ids_in_range() {
@@ -376,6 +378,8 @@ class Checker {
   const Target* target_;
   const std::span<const Requirement> extra_;
   static constexpr std::uint8_t kOther = 4;  // a control task or an attached part
+  bool engines_asked_ = false;
+  IdVec<NodeId, EngineId> engines_;  // empty until a node is missing
   IdVec<NodeId, std::uint8_t> launched_;     // 1, 2 = more than once, kOther: flags
   bool needs_regions_ = false;               // control flow or attached streams
   RequirementList required_;
