@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/compile/compile.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
 
+#include "millstream/assign/rules.h"
 #include "millstream/graph/flatten.h"
+#include "millstream/graph/group_chain.h"
 
 namespace millstream {
 
@@ -33,7 +36,12 @@ class StageClock {
 
 // Everything behind assign_streams, which has filled out.assignment.
 Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOptions& options, Compiled& out, StageClock& clock) {
-  MST_TRY(out.sync, plan_sync(graph, out.assignment, options.sync));
+  SyncOptions sync = options.sync;
+  // Users of the rule chain compare the pairs kept with what Graph Engine would keep.
+  if (out.assignment.clusters != 0 && sync.mode == SyncMode::exact) sync.count_compat = true;
+  const std::uint32_t cap = sync.kind == EventKind::notify ? target.limits.notifies : target.limits.events;
+  sync.max_pairs = std::min(sync.max_pairs, cap);
+  MST_TRY(out.sync, plan_sync(graph, out.assignment, sync));
   clock.done("sync");
   MST_TRY(out.schedule, lower(graph, out.assignment, out.sync, target, options.lower));
   clock.done("lower");
@@ -56,15 +64,19 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
 
 }  // namespace
 
-bool uses_rule_chain(const Graph& graph, const Target& target, const AssignOptions& options) {
-  if (options.single_stream) return false;
-  if (options.strategy) return *options.strategy == Strategy::ge;
-  return target.engines_in_input && !graph.annotations().engine.empty();
+Result<Graph> lower_for_chain(Graph graph) {
+  if (graph.body_count() != 0) {
+    MST_TRY(graph, flatten(graph));
+  }
+  if (!graph.annotations().parallel_group.empty()) {
+    for (const ControlEdge& e : group_chain(graph)) graph.add_control_edge(e.from, e.to);
+  }
+  return graph;
 }
 
 Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options) {
-  if (graph.body_count() == 0 || !uses_rule_chain(graph, target, options.assign)) return graph;
-  return flatten(graph);
+  if (chosen_strategy(graph, target, options.assign) != Strategy::ge) return graph;
+  return lower_for_chain(std::move(graph));
 }
 
 Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options) {

@@ -34,13 +34,12 @@ struct Compiled {
   double total_ms() const;
 };
 
-/// Whether the rule chain decides the streams: strategy ge, or none given and the input carries engines that the
-/// target knows.
-bool uses_rule_chain(const Graph& graph, const Target& target, const AssignOptions& options);
+/// What the rule chain works on: nested graphs become scopes of one graph, with label, jump and activation nodes
+/// (flatten), and the nodes of each parallel group follow one another (group_chain). Errors: those of flatten.
+Result<Graph> lower_for_chain(Graph graph);
 
-/// The graph that compile is given: under the rule chain nested graphs become scopes of one graph, with label,
-/// jump and activation nodes (flatten); otherwise the graph itself, whose nested graphs the host drives. Node
-/// ids of a plan are those of the prepared graph. Errors: those of flatten.
+/// The graph that compile is given: lower_for_chain of it when strategy ge decides (chosen_strategy), otherwise the
+/// graph itself, whose nested graphs the host drives. Ids of a plan are those of the prepared graph.
 Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options);
 
 /// assign_streams -> plan_sync -> lower -> plan_memory -> check. Errors: those of the stages.

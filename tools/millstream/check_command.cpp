@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/assign/rules.h"
 #include "millstream/assign/chain.h"
 #include "millstream/graph/text.h"
 #include "millstream/sync/activation.h"
@@ -240,7 +241,7 @@ Result<int> run_explain(const ExplainOptions& options) {
   const auto name = [&](NodeId n) { return quote_name(graph.name(n)); };
   const auto stream = [&](NodeId n) { return on.stream_of(n) ? fmt::format("stream {}", on.stream_of(n)->index) : std::string("no stream"); };
   std::vector<std::string> decisions;  // of one node: every rule that had a say
-  if (only && !loaded.plan && uses_rule_chain(graph, pipeline.target, pipeline.compile.assign)) {
+  if (only && !loaded.plan && chosen_strategy(graph, pipeline.target, pipeline.compile.assign) == Strategy::ge) {
     MST_TRY(decisions, explain_placement(graph, pipeline.target, pipeline.compile.assign, *only));
   }
 

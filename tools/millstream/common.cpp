@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "millstream/graph/flatten.h"
 #include "millstream/graph/text.h"
 #include "millstream/import/file_bytes.h"
 #include "millstream/ops/op.h"
@@ -146,8 +145,8 @@ Result<Loaded> load_plan(const ModelOptions& options) {
   }
   out.graph = std::move(graph).value();
   // A plan of the rule chain is one of the flattened graph.
-  if (out.graph.body_count() != 0 && hash_of(out.graph) != plan.graph_hash) {
-    MST_TRY(Graph flat, flatten(out.graph));
+  if (hash_of(out.graph) != plan.graph_hash) {
+    MST_TRY(Graph flat, lower_for_chain(out.graph));
     if (hash_of(flat) == plan.graph_hash) out.graph = std::move(flat);
   }
   out.dims = import.dims;
@@ -176,7 +175,7 @@ Result<Loaded> load_text(const ModelOptions& options) {
     Result<Schedule> schedule = parse_schedule(sections.schedule, out.graph, options.path, sections.schedule_line);
     if (!schedule.ok() && out.graph.body_count() != 0) {
       // A schedule of the rule chain names the nodes of the flattened graph.
-      MST_TRY(Graph flat, flatten(out.graph));
+      MST_TRY(Graph flat, lower_for_chain(out.graph));
       if (Result<Schedule> again = parse_schedule(sections.schedule, flat, options.path, sections.schedule_line); again.ok()) {
         out.graph = std::move(flat);
         schedule = std::move(again);

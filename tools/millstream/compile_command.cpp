@@ -216,8 +216,15 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
   fmt::format_to(to, "sync       {} needed, {} implied and dropped; {}, {}, {}\n",
                  counted(c.sync.kept.size(), "pair"), c.sync.dropped.size(), counted(sync.records, "record"), counted(sync.waits, "wait"),
                  counted(c.schedule.event_count, "event id"));
-  fmt::format_to(to, "memory     peak {} bytes (one stream {}, lower bound {})\n", c.memory.peak_bytes,
-                 c.memory.single_stream_bytes, c.memory.lower_bound_bytes);
+  if (c.sync.mode == SyncMode::exact && c.sync.compat) {
+    fmt::format_to(to, "compat     Graph Engine's three rules would keep {} of {} pairs\n", c.sync.compat->kept(), c.sync.compat->inserted);
+  }
+  if (c.schedule.has_control()) {
+    out += "memory     not planned: control flow runs on the device\n";
+  } else {
+    fmt::format_to(to, "memory     peak {} bytes (one stream {}, lower bound {})\n", c.memory.peak_bytes,
+                   c.memory.single_stream_bytes, c.memory.lower_bound_bytes);
+  }
   if (const auto& e = c.assignment.estimate) {
     fmt::format_to(to, "predicted  {:.1f} us; best one-stream plan {:.1f}, no plan under {:.1f} ({})\n", e->span_us, e->single_stream_us,
                    e->lower_bound_us, e->limited_by);
@@ -229,7 +236,7 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
     if (r.nodes_placed + r.nodes_moved == 0) continue;
     fmt::format_to(to, "rule       {}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
   }
-  out += print(summarize(graph, c.assignment, c.sync, c.schedule));
+  if (c.assignment.clusters != 0) out += print(summarize(graph, c.assignment, c.sync, c.schedule));
   if (lanes) out += print(graph, c.schedule);
   return out;
 }
