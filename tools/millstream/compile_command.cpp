@@ -165,6 +165,7 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["nodes"] = graph.node_count();
   json["edges"] = deps.edge_count();
   json["target"] = target.name;
+  json["clusters"] = c.assignment.clusters;
   json["logical_streams"] = c.assignment.streams.size();
   json["attached_streams"] = c.assignment.attached_count();
   json["physical_streams"] = c.schedule.streams.size();
@@ -177,6 +178,7 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["threads_per_op"] = c.assignment.threads_per_op;
   json["pairs_inserted"] = c.sync.inserted;
   json["pairs_kept"] = c.sync.kept.size();
+  json["pairs_compat"] = c.sync.compat ? Json(c.sync.compat->kept()) : Json(nullptr);
   json["records"] = sync.records;
   json["waits"] = sync.waits;
   json["event_ids"] = c.schedule.event_kind == EventKind::event ? c.schedule.event_count : 0;
