@@ -61,6 +61,7 @@ class FlatBuilder {
   Result<void> add_net_output(Owner& owner, Frame& frame, const Level& level, std::string_view attribute,
                               std::vector<InputRef> first = {});
   void close_frame(const Frame& frame, NodeId closing);
+  void close_loop(Owner& owner, const Frame& turn, NodeId cond_label, std::int64_t again, std::int64_t leave);
 
   Graph graph_;
   std::unordered_set<std::string> node_names_, value_names_;  // looked up only, never walked

@@ -294,6 +294,15 @@ Result<void> FlatBuilder::lower_call(Owner& owner) {
   return {};
 }
 
+// The jump back to the label of the condition, and the label that is left to.
+void FlatBuilder::close_loop(Owner& owner, const Frame& turn, NodeId cond_label, std::int64_t again, std::int64_t leave) {
+  const NodeId jump = add_label_node(owner, turn.scope, "LabelGoto", owner.name + "/LabelGoto", {}, label_index(again));
+  const NodeId end = add_label_node(owner, turn.scope, "LabelSet", owner.name + "/LeaveLabelSet", {}, label_index(leave), with(&Roles::end_node));
+  close_frame(turn, jump);
+  control_.push_back({jump, end});
+  graph_.add_loop_back_edge(jump, cond_label);
+}
+
 // A scope each for the condition and the body: CondLabelSet .. LabelSwitch[leave, enter], EnterLabelSet ..
 // LabelGoto(cond), LeaveLabelSet.
 Result<void> FlatBuilder::lower_while(Owner& owner) {
@@ -331,11 +340,7 @@ Result<void> FlatBuilder::lower_while(Owner& owner) {
   open_frame(owner, turn, owner.name + "/EnterLabelSet", enter, owner.name + "/EnterStreamActive");
   MST_TRY(const Level body_level, copy_body(owner, turn, *body));
   MST_TRY_VOID(add_net_output(owner, turn, body_level, body->attribute));
-  const NodeId jump = add_label_node(owner, turn.scope, "LabelGoto", owner.name + "/LabelGoto", {}, label_index(again));
-  const NodeId end = add_label_node(owner, turn.scope, "LabelSet", owner.name + "/LeaveLabelSet", {}, label_index(leave), with(&Roles::end_node));
-  close_frame(turn, jump);
-  control_.push_back({jump, end});
-  graph_.add_loop_back_edge(jump, cond_label);
+  close_loop(owner, turn, cond_label, again, leave);
   return {};
 }
 
@@ -444,11 +449,7 @@ Result<void> FlatBuilder::lower_counted(Owner& owner) {
     first.push_back(graph_.outputs(next)[0]);
   }
   MST_TRY_VOID(add_net_output(owner, turn, level, body->attribute, std::move(first)));
-  const NodeId jump = add_label_node(owner, turn.scope, "LabelGoto", owner.name + "/LabelGoto", {}, label_index(again));
-  const NodeId end = add_label_node(owner, turn.scope, "LabelSet", owner.name + "/LeaveLabelSet", {}, label_index(leave), with(&Roles::end_node));
-  close_frame(turn, jump);
-  control_.push_back({jump, end});
-  graph_.add_loop_back_edge(jump, cond_label);
+  close_loop(owner, turn, cond_label, again, leave);
   return {};
 }
 

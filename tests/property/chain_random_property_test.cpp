@@ -160,8 +160,8 @@ Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limi
       for (const auto& r : minimal.redundant) {
         v.wrong += fmt::format("the wait for e{} on stream {} can go\n", r.event.index, r.wait.stream.index);
       }
+      v.minimal = true;
     }
-    v.minimal = true;
   }
   const Interpretation truth = interpret(graph, *schedule, {2, 500});
   v.executions = truth.executions;
@@ -192,8 +192,9 @@ TEST_P(SyncOnTrees, LosesNoOrderAndKeepsNoWaitThatCanGo) {
     smallest = graph.node_count();
     example = fmt::format("seed {}\n{}{}{}", seed, print(graph), v.schedule, v.wrong);
   }
+  fmt::print("{} of {} graphs judged, {} for waits that can go\n", judged, property_count(200), minimal);
   EXPECT_EQ(failures, 0u) << "the smallest: " << example;
-  EXPECT_GT(judged, property_count(200) / 4);
+  EXPECT_GT(judged, property_count(200) / 2);
   EXPECT_GE(executions, judged);
   EXPECT_GE(minimal, judged / 2);
 }
@@ -321,8 +322,9 @@ TEST_P(ChainOnTrees, LosesNoOrderKeepsNoWaitThatCanGoAndRepeats) {
     smallest = graph.node_count();
     example = fmt::format("seed {}\n{}{}{}", seed, print(graph), v.schedule, v.wrong);
   }
+  fmt::print("{} of {} graphs judged, {} refused for a limit, {} on several streams\n", judged, property_count(200), refused, several);
   EXPECT_EQ(failures, 0u) << "the smallest: " << example;
-  EXPECT_GT(judged, property_count(200) / 4) << refused << " refused";
+  EXPECT_GT(judged, property_count(200) / 2) << refused << " refused";
   EXPECT_GT(several, property_count(200) / 4);
 }
 
