@@ -159,7 +159,9 @@ class Loader {
     Roles roles;
     bool any_role = false;
     Attrs rest;
-    for (const auto& [key, value] : n.at("attrs").items()) {
+    for (const auto& attr : n.at("attrs").items()) {
+      const std::string& key = attr.key();
+      const Json& value = attr.value();
       const auto role = [&](bool Roles::*member) {
         roles.*member = value.get<bool>();
         any_role = true;

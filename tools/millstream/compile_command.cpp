@@ -8,6 +8,7 @@
 #include "millstream/import/file_bytes.h"
 #include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
+#include "tools/millstream/plan_rows.h"
 
 namespace millstream::cli {
 namespace {
@@ -72,56 +73,6 @@ Result<void> write_output(const Options& options, const Loaded& loaded, const Co
   return write_plan(path, plan);
 }
 
-// Where each node runs and what put it there, in execution order.
-Json placement_json(const Graph& graph, const Compiled& compiled) {
-  Json rows = Json::array();
-  for (const NodeId n : graph.order()) {
-    const auto& placement = compiled.assignment.placement[n];
-    rows.push_back({{"node", std::string(graph.name(n))},
-                    {"type", std::string(graph.type(n))},
-                    {"stream", placement ? Json(placement->stream.index) : Json(nullptr)},
-                    {"rule", placement ? Json(compiled.assignment.rules[placement->decided_by.index]) : Json(nullptr)}});
-  }
-  return rows;
-}
-
-std::string_view task_word(Task::Kind kind) {
-  switch (kind) {
-    case Task::Kind::launch: return "launch";
-    case Task::Kind::record: return "record";
-    case Task::Kind::wait: return "wait";
-    case Task::Kind::attached: return "attached";
-    case Task::Kind::activate: return "activate";
-    case Task::Kind::label: return "label";
-    case Task::Kind::jump: return "jump";
-    case Task::Kind::branch: return "branch";
-    case Task::Kind::stream_switch: return "stream_switch";
-  }
-  return "?";
-}
-
-// Each physical stream's tasks in order: a node, an event, or for control flow the node and its targets.
-Json lanes_json(const Graph& graph, const Schedule& schedule) {
-  Json lanes = Json::array();
-  for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
-    Json tasks = Json::array();
-    for (const Task& t : schedule.streams[s].tasks) {
-      Json task = {{"do", task_word(t.kind)}};
-      if (t.kind == Task::Kind::launch || t.kind == Task::Kind::attached) {
-        task["node"] = std::string(graph.name(t.node()));
-      } else if (t.kind == Task::Kind::record || t.kind == Task::Kind::wait) {
-        task["event"] = t.index;
-      } else {
-        task["node"] = std::string(graph.name(schedule.controls[t.index].node));
-        task["targets"] = schedule.controls[t.index].targets;
-      }
-      tasks.push_back(std::move(task));
-    }
-    lanes.push_back({{"stream", s.index}, {"logical", schedule.streams[s].logical.index}, {"tasks", std::move(tasks)}});
-  }
-  return lanes;
-}
-
 int run_compile(const Options& options) {
   if (auto r = check_output_name(options); !r.ok()) return fail(r.error());
   Result<Loaded> loaded = load(options.model);
@@ -143,9 +94,7 @@ int run_compile(const Options& options) {
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
     json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
-    json["placement"] = placement_json(loaded->graph, *compiled);
-    json["lanes"] = lanes_json(loaded->graph, compiled->schedule);
-    print_json(json);
+    print_with_rows(json, loaded->graph, *compiled);
   } else {
     for (const auto* list : {&compiled->assignment.warnings, &compiled->sync.warnings, &compiled->schedule.warnings}) {
       for (const Error& w : *list) warn(w);

@@ -64,9 +64,9 @@ Result<void> all_reduce(ChainState& s) {
       StreamInfo info = s.infos[static_cast<std::size_t>(s.stream[n])];
       at->second = s.new_stream(std::move(info));
     }
-    s.say(n, [&] {
+    s.say(n, [&, moved_to = at->second] {
       return fmt::format("all-reduce: what follows {} leaves {} for {} and runs beside what does not need it",
-                         s.graph.name(roots[joined[i]]), s.stream_word(s.stream[n]), s.stream_word(at->second));
+                         s.graph.name(roots[joined[i]]), s.stream_word(s.stream[n]), s.stream_word(moved_to));
     });
     s.stream[n] = at->second;
   }

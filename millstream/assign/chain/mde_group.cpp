@@ -23,7 +23,7 @@ Result<void> mde_group(ChainState& s) {
     s.pin(n);
     s.say(n, [&] {
       return fmt::format("mde-group: number {} asks for a stream of its own, {}; no later rule moves the node", *k,
-                         s.stream_word(at->second));
+                         s.stream_word(s.stream[n]));
     });
   }
   if (stream_of.empty()) return {};

@@ -51,7 +51,7 @@ Result<void> parallel_group(ChainState& s) {
     if (fresh) at->second = s.new_stream();
     s.stream[m.node] = at->second;
     s.say(m.node, [&] {
-      return fmt::format("parallel-group: group \"{}\" has a stream of its own, {}, instead of {}", group, s.stream_word(at->second),
+      return fmt::format("parallel-group: group \"{}\" has a stream of its own, {}, instead of {}", group, s.stream_word(s.stream[m.node]),
                          s.stream_word(m.old));
     });
   }
