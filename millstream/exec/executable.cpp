@@ -2,14 +2,13 @@
 // Binds a plan to memory and kernels.
 #include "millstream/exec/executable.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "millstream/core/large_pages.h"
 #include "millstream/exec/state.h"
 #include "millstream/memory/storage.h"
 
@@ -51,20 +50,14 @@ Result<IdVec<NodeId, std::uint8_t>> launched_once(const Graph& graph, const Sche
   return launched;
 }
 
-constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
-
 Result<void> make_arena(State& state, const MemoryPlan& memory) {
-  // Large arenas in large pages: where their small pages come to lie would make one instance some per cent
-  // slower than the next.
   const std::uint64_t page = memory.peak_bytes >= kLargePage ? kLargePage : 64;
   const std::uint64_t size = std::max<std::uint64_t>(page, (memory.peak_bytes + page - 1) / page * page);
   auto* raw = static_cast<std::byte*>(size < (std::uint64_t{1} << 62) ? std::aligned_alloc(page, size) : nullptr);
   if (raw == nullptr) {
     return Error{ErrorCode::memory_limit, fmt::format("the system does not give the arena's {} bytes", size)};
   }
-#ifdef MADV_HUGEPAGE
-  if (page == kLargePage) madvise(raw, size, MADV_HUGEPAGE);  // a wish: a system that refuses it runs on
-#endif
+  prefer_large_pages(raw, size);
   state.arena = std::shared_ptr<std::byte>(raw, [](std::byte* p) { std::free(p); });
   state.arena_bytes = size;
   return {};

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/core/large_pages.h"
+
 namespace millstream {
 namespace {
 
@@ -114,6 +116,7 @@ Tensor::Tensor(DType dtype, std::vector<std::int64_t> shape)
   const std::size_t size = (byte_size() + 63) / 64 * 64;
   auto* raw = static_cast<std::byte*>(std::aligned_alloc(64, size == 0 ? 64 : size));
   if (raw == nullptr) throw std::bad_alloc();  // as a container would; run and import turn it into E34
+  prefer_large_pages(raw, size);
   std::memset(raw, 0, size == 0 ? 64 : size);
   bytes_ = std::shared_ptr<const std::byte>(raw, [](const std::byte* p) { std::free(const_cast<std::byte*>(p)); });
 }

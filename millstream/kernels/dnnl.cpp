@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include "millstream/core/large_pages.h"
+
 namespace millstream {
 
 struct StreamScratch::State {
@@ -209,6 +211,7 @@ Result<dnnl::memory> reordered_copy(const Desc& from, const void* bytes, const D
     dnnl::stream stream(engine());
     memory source(from, engine(), const_cast<void*>(bytes));
     memory target(to, engine());
+    prefer_large_pages(target.get_data_handle(), to.get_size());
     dnnl::reorder(source, target).execute(stream, source, target);
     stream.wait();
     return target;
