@@ -130,7 +130,7 @@ class Driver {
     std::vector<std::int32_t> before;
     before.reserve(s_.size());
     for (const NodeId n : s_.nodes) before.push_back(s_.stream[n]);
-    const bool from_clusters = rules_[r].apply == node_stream;
+    const bool from_clusters = rules_[r].name == kNodeStream.name;
     MST_TRY_VOID(rules_[r].apply(s_));
     for (std::size_t i = 0; i < s_.size(); ++i) {
       const NodeId n = s_.nodes[i];
