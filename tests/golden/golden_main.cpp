@@ -2,7 +2,7 @@
 // Runs text pictures: golden_main [--rewrite] FILE_OR_FOLDER...
 // A file holds a graph section, then directives. A directive is a line that starts in the first column,
 // the indented lines under it are its input, and what must be printed stands between "----" and an empty
-// line. Directives: graph, flatten, schedule, rules, chain RULE..., starts, sync, run, check, compile, events,
+// line. Directives: graph, flatten, schedule, rules, decisions, chain RULE..., starts, sync, run, check, compile, events,
 // acquire N. Words KEY=VALUE
 // behind them set options (docs/options.md), target=NAME, and limit.KEY=N of the target. A graph section that cannot
 // be read is answered by its error.
@@ -141,6 +141,29 @@ Result<std::string> acquire(const Words& w) {
   return fmt::format("{} streams\n", streams.size());
 }
 
+// What each stream is for, how much each rule did, and all that the rules say about each node.
+std::string decisions(const Graph& graph, const Target& target, const CompileOptions& options, const StreamAssignment& on) {
+  std::string out;
+  for (const StreamId s : ids<StreamId>(on.streams.size())) {
+    const StreamInfo& info = on.streams[s];
+    out += fmt::format("stream {}:", s.index);
+    if (!info.label.empty()) out += fmt::format(" label \"{}\"", info.label);
+    if (info.engine) out += fmt::format(" engine {}", target.engines[*info.engine].name);
+    if (info.priority != 0) out += fmt::format(" priority {}", info.priority);
+    out += "\n";
+  }
+  for (const RuleReport& r : on.reports) {
+    if (r.nodes_placed + r.nodes_moved != 0) out += fmt::format("{}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
+  }
+  for (const NodeId n : graph.nodes()) {
+    out += std::string(graph.name(n)) + "\n";
+    const auto said = explain_placement(graph, target, options.assign, n);
+    if (!said.ok()) return out + to_string(said.error());
+    for (const std::string& line : *said) out += "  " + line + "\n";
+  }
+  return out;
+}
+
 Result<Words> words_of(const std::string& line) {
   Words w;
   std::istringstream in(line);
@@ -229,6 +252,7 @@ Result<std::string> answer(const Graph& given, const Directive& d, const std::st
     }
     return out;
   }
+  if (w.verb == "decisions") return warnings + decisions(graph, target, w.options, c.assignment);
   if (w.verb == "compile") {
     return warnings + fmt::format("inserted {}, kept {}, dropped {}, event ids {}, streams {}\n", c.sync.inserted, c.sync.kept.size(),
                                   c.sync.dropped.size(), c.schedule.event_count, c.schedule.streams.size());
