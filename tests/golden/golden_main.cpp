@@ -152,11 +152,16 @@ std::string decisions(const Graph& graph, const Target& target, const CompileOpt
     if (info.priority != 0) out += fmt::format(" priority {}", info.priority);
     out += "\n";
   }
-  for (const RuleReport& r : on.reports) {
-    if (r.nodes_placed + r.nodes_moved != 0) out += fmt::format("{}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
+  out += fmt::format("threads {}{}\n", on.threads_per_op, on.considered.empty() ? "" : fmt::format(", {} plans weighed", on.considered.size()));
+  for (std::size_t r = 0; r < on.reports.size(); ++r) {
+    const RuleReport& report = on.reports[r];
+    if (report.nodes_placed + report.nodes_moved == 0) continue;
+    out += fmt::format("{}: placed {}, moved {}: {}\n", report.rule, report.nodes_placed, report.nodes_moved, on.reasons[r]);
   }
   for (const NodeId n : graph.nodes()) {
-    out += std::string(graph.name(n)) + "\n";
+    const auto& placement = on.placement[n];
+    out += fmt::format("{}: {}\n", graph.name(n),
+                       placement ? fmt::format("stream {} by {}", placement->stream.index, on.rules[placement->decided_by.index]) : "no stream");
     const auto said = explain_placement(graph, target, options.assign, n);
     if (!said.ok()) return out + to_string(said.error());
     for (const std::string& line : *said) out += "  " + line + "\n";

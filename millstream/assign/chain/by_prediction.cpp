@@ -24,11 +24,13 @@ Result<void> by_prediction(ChainState& s) {
     }
     return StreamId(static_cast<std::size_t>(l));
   };
+  std::vector<std::uint8_t> open(s.graph.node_count(), 0);  // no rule has decided yet
   bool any = false;
   for (const NodeId n : s.nodes) {
     const auto c = s.cluster(n);
     const std::int32_t at = s.is_pinned(n) ? s.stream[n] : c ? s.clusters[*c].stream : kNoStream;
     if (at != kNoStream && emits(n)) on.placement[n] = Placement{number(at), RuleId()};
+    open[n.index] = at == kNoStream;
     any = any || at == kNoStream;
   }
   if (!any) return {};
@@ -44,6 +46,7 @@ Result<void> by_prediction(ChainState& s) {
     for (std::uint32_t e = s.edges.pred_begin[i]; e < s.edges.pred_begin[i + 1] && s.predicted[n] == kNoStream; ++e) {
       s.predicted[n] = s.predicted[s.nodes[s.edges.pred[e]]];
     }
+    if (open[n.index] == 0) continue;
     s.say(n, [&] {
       return s.predicted[n] == kNoStream ? std::string("auto: no predecessor has a stream, none is needed")
                                          : fmt::format("auto: {}: {}", s.stream_word(s.predicted[n]), on.reasons.back());

@@ -87,7 +87,7 @@ class Merger {
     }
     merging_.clear();
     for (const std::uint32_t p : parents_) {
-      if (graph_.key[p] == graph_.key[c] && (parents_.size() == 1 || !reaches_another(p, c))) merging_.push_back(p);
+      if (graph_.key[p] == graph_.key[c] && (parents_.size() == 1 || !reaches_another(p))) merging_.push_back(p);
     }
     std::uint32_t merged = c;
     for (const std::uint32_t p : merging_) {
@@ -106,8 +106,8 @@ class Merger {
     }
   }
 
-  // Whether a path leads from p to another parent of c.
-  bool reaches_another(std::uint32_t p, std::uint32_t c) {
+  // Whether a path leads from p to another of the parents.
+  bool reaches_another(std::uint32_t p) {
     ++query_;
     ahead_side_.assign(1, p);
     ahead_[p] = query_;
@@ -119,7 +119,6 @@ class Merger {
     }
     std::size_t cost_ahead = 0, cost_behind = 0;
     bool met = false;
-    (void)c;
     while (!met && !ahead_side_.empty() && !behind_side_.empty()) {
       if (cost_ahead <= cost_behind) {
         cost_ahead += 1 + expand(out_, ahead_side_, ahead_, behind_, met);

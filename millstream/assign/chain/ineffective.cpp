@@ -29,7 +29,7 @@ class Ineffective {
       if (s.label_of(n) != 0 || s.is_pinned(n) || s.engine(n).independent) closed_[at] = 1;
     }
     for (std::size_t t = 0; t < streams; ++t) {
-      if (t < s.infos.size() && !s.infos[t].label.empty()) closed_[t] = 1;
+      if (!s.infos[t].label.empty()) closed_[t] = 1;
     }
     if (s.graph.scope_count() > 1) {
       owns_.assign(s.graph.node_count(), 0);

@@ -20,9 +20,6 @@ bool reads_values(const Graph& graph, NodeId n) {
 
 Result<void> skipped_engine(ChainState& s) {
   const Annotations& notes = s.graph.annotations();
-  bool any = !notes.thread_scope.empty();
-  for (const Engine& e : s.target.engines) any = any || e.skip;
-  if (!any) return {};
   std::vector<std::uint8_t> owns;  // by node: runs graphs of its own
   if (s.graph.scope_count() > 1) {
     owns.assign(s.graph.node_count(), 0);
