@@ -103,7 +103,7 @@ ClusterGraph random_clusters(testing::Random& random) {
 }
 
 TEST(Clusters, EqualTheLiteralMergeOnRandomGraphs) {
-  for (std::uint64_t seed = 0; seed < testing::property_count(2000); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::property_count(10'000); ++seed) {
     testing::Random random(seed);
     const ClusterGraph g = random_clusters(random);
     ASSERT_EQ(merge_clusters(g), Literal(g).run()) << "seed " << seed;

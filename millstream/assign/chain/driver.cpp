@@ -137,7 +137,7 @@ class Driver {
       const std::int32_t now = s_.stream[n];
       if (now == before[i]) {
         // A pin that a label set: by-label decided it.
-        if (from_clusters && s_.is_pinned(n) && s_.cluster(n) && s_.clusters[*s_.cluster(n)].stream == now &&
+        if (s_.is_pinned(n) && s_.cluster(n) && s_.clusters[*s_.cluster(n)].stream == now &&
             s_.clusters[*s_.cluster(n)].decided_by != RuleId()) {
           s_.decided_by[n] = s_.clusters[*s_.cluster(n)].decided_by;
         }

@@ -24,7 +24,7 @@ Result<std::vector<std::string>> explain_placement(const Graph& graph, const Tar
   if (const auto& list = on.attached.get(node)) {
     std::string ids;
     for (const StreamId s : *list) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", s.index);
-    result.said.push_back(fmt::format("attached: also works on stream {}, behind all main streams", ids));
+    result.said.push_back(fmt::format("attached: also works on stream{} {}, behind all main streams", list->size() == 1 ? "" : "s", ids));
   }
   if (result.said.empty()) result.said.push_back("no stream: inputs and constants are there before the run");
   return std::move(result.said);
