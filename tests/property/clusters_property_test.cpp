@@ -110,6 +110,13 @@ TEST(Clusters, EqualTheLiteralMergeOnRandomGraphs) {
   }
 }
 
+// A search sweeps a repeated entry off the end of a list, to which a later node then adds: rare, so by name.
+TEST(Clusters, AListThatLostItsLastEntryTakesAnother) {
+  testing::Random random(15'200);
+  const ClusterGraph g = random_clusters(random);
+  EXPECT_EQ(merge_clusters(g), Literal(g).run());
+}
+
 // Lanes with cross edges from the lane before, all of one lane listed behind another or step by step.
 ClusterGraph lanes(std::uint32_t width, std::uint32_t steps, std::uint32_t keys, bool by_lane, bool both_ways) {
   testing::Random random(7);
