@@ -73,13 +73,17 @@ ControlFlow::ControlFlow(const Graph& graph) : graph_(graph) {
     const NodeId parent = by_parent[i].first;
     std::size_t end = i;
     bool back = false, labels = false;
+    // Others run these scopes, as flatten leaves them: a plan has each of their nodes once for each run of the parent.
+    bool apart = graph.scope(graph.scope_of(parent)).dynamic || graph.annotations().thread_scope.get(parent);
     for (; end < by_parent.size() && by_parent[end].first == parent; ++end) {
       back = back || seen[by_parent[end].second.index].jumps_back;
       labels = labels || seen[by_parent[end].second.index].labels;
+      apart = apart || graph.scope(by_parent[end].second).dynamic;
     }
+    apart = apart && !labels;
     const std::string_view type = graph.type(parent);
-    const bool loop = back || is_loop(type);
-    const bool choice = !loop && !is_call(type) && (labels || is_choice(type));
+    const bool loop = !apart && (back || is_loop(type));
+    const bool choice = !apart && !loop && !is_call(type) && (labels || is_choice(type));
     for (std::size_t j = i; j < end; ++j) {
       const ScopeId s = by_parent[j].second;
       ScopeInfo& info = scopes_[s.index];

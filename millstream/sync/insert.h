@@ -54,8 +54,8 @@ struct Insertion {
 
 /// In a graph with scopes: edges inside a scope; an edge between scopes counts as one of the parent node in the
 /// common scope; what follows a parent node follows the ends of its scopes (exit); the first node of a scope on a
-/// stream that runs already follows the activation that opens the scope (entry); and what a loop starts again has
-/// ended before it does (loop). What an Enter feeds, other than a StreamActive, is left to the activation.
+/// stream that runs already follows the activation that opens the scope, and the first nodes of a scope without one its
+/// parent node (entry); and what a loop starts again has ended before it does (loop). What an Enter feeds, other than a StreamActive, is left to the activation.
 /// O(nodes + edges), plus the paths through nodes without a stream. Errors: plan_mismatch (an assignment
 /// of another graph), E04 (a node that needs a stream and has none), deadlock (a fixed order that runs a node
 /// before one it needs, loops and activations that wait for each other).

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/graph/dependencies.h"
 #include "millstream/graph/text.h"
 #include "millstream/sync/insert.h"
 
@@ -16,7 +17,10 @@ class ScopePairs {
       : graph_(graph), on_(on), activation_(activation), flow_(flow) {}
 
   std::vector<SyncPair> run() {
-    if (flow_.scoped()) entries();
+    if (flow_.scoped()) {
+      entries();
+      entries_without_activation();
+    }
     if (!activation_.empty()) {
       loops();
       if (flow_.scoped()) scope_loops();
@@ -68,6 +72,28 @@ class ScopePairs {
         for (const NodeId a : activation_.started_by[stream]) outside = outside || !flow_.inside(graph_.scope_of(a), s);
       }
       if (outside) out_.push_back({*first, n, PairReason::entry});
+    }
+  }
+
+  // Nothing opens a scope without a first activation, so the first nodes in it follow the node that owns it.
+  void entries_without_activation() {
+    bool any = false;
+    for (std::size_t s = 1; s < graph_.scope_count(); ++s) any = any || !flow_.scope(ScopeId(s)).first_active;
+    if (!any) return;
+    const Dependencies direct(graph_);
+    IdVec<NodeId, std::uint8_t> follows(graph_.node_count(), 0);  // a node of its own scope that has a stream
+    for (const NodeId n : graph_.order()) {
+      const ScopeId s = graph_.scope_of(n);
+      for (const NodeId p : direct.predecessors(n)) {
+        if (graph_.scope_of(p) == s && (on_.placement[p] || follows[p] != 0)) follows[n] = 1;
+      }
+      if (s.index == 0 || flow_.scope(s).first_active || !on_.placement[n] || follows[n] != 0) continue;
+      NodeId owner = *graph_.scope(s).parent_node;
+      for (ScopeId above = graph_.scope_of(owner); above.index != 0 && !on_.placement[owner] && follows[owner] == 0;) {
+        owner = *graph_.scope(above).parent_node;
+        above = graph_.scope_of(owner);
+      }
+      out_.push_back({owner, n, PairReason::entry});
     }
   }
 

@@ -24,7 +24,8 @@ enum class PairReason : std::uint8_t {
   split,
   user,
   exit,      ///< a scope's end node before a consumer of its parent node
-  entry,     ///< the activation that opens a scope before the scope's first node on a stream it shares
+  entry,     ///< what opens a scope before the scope's first nodes: its first activation before those on a stream it
+             ///< shares, or the node that owns it where it has none
   loop,      ///< the last node of a stream before what starts the stream again
   fork,      ///< a node's start before its part on an attached stream; from == to
   join,      ///< the attached part before what follows the node on its own stream; from == to
