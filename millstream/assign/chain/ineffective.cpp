@@ -58,7 +58,7 @@ class Ineffective {
     const NodeId n = s_.nodes[i];
     if (!s_.is_free(n) || s_.label_of(n) != 0 || s_.engine(n).independent) return false;
     const Annotations& notes = s_.graph.annotations();
-    if (notes.parallel_group.get(n) || notes.attached.get(n) || notes.activates.get(n) || notes.activates_streams.get(n)) return false;
+    if (s_.group_of(n) || notes.attached.get(n) || notes.activates.get(n) || notes.activates_streams.get(n)) return false;
     if (!notes.roles.empty() && notes.roles.get(n)) return false;
     if (!owns_.empty() && owns_[n.index] != 0) return false;
     const std::string_view type = s_.graph.type(n);

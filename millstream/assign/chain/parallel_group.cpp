@@ -12,11 +12,24 @@ namespace {
 
 bool is_communication(std::string_view type) { return type.substr(0, 4) == "Hcom" || type.substr(0, 7) == "Horovod"; }
 
+// The producer of the node's one data input, if it stands in the scope at hand. What only orders the node is no
+// input: the members of a group follow one another by control edges.
+std::optional<NodeId> only_input(const ChainState& s, NodeId n) {
+  std::optional<ValueId> only;
+  for (const InputRef in : s.graph.inputs(n)) {
+    const auto value = in.get();
+    if (!value) continue;
+    if (only) return std::nullopt;
+    only = value;
+  }
+  const auto from = only ? s.graph.producer(*only) : std::nullopt;
+  return from && s.graph.scope_of(*from) == s.scope ? from : std::nullopt;
+}
+
 }  // namespace
 
 Result<void> parallel_group(ChainState& s) {
-  const auto& groups = s.graph.annotations().parallel_group;
-  if (groups.empty()) return {};
+  if (s.graph.annotations().parallel_group.empty()) return {};
   struct Member {
     NodeId node;
     std::int32_t old;
@@ -24,7 +37,7 @@ Result<void> parallel_group(ChainState& s) {
   };
   std::vector<Member> list;
   const auto add = [&](NodeId n) {
-    const auto& group = groups.get(n);
+    const auto group = s.group_of(n);
     if (group && s.is_free(n)) list.push_back({n, s.stream[n], *group});
   };
   for (const NodeId n : s.members) add(n);
@@ -35,14 +48,13 @@ Result<void> parallel_group(ChainState& s) {
   std::map<std::pair<std::int32_t, std::uint32_t>, std::int32_t> stream_of;
   for (const Member& m : list) {
     const std::string_view group = s.graph.text(m.group);
-    const std::uint32_t i = s.position[m.node];
-    if (group == "-1" && is_communication(s.graph.type(m.node)) && s.edges.pred_begin[i + 1] - s.edges.pred_begin[i] == 1) {
-      const NodeId input = s.nodes[s.edges.pred[s.edges.pred_begin[i]]];
-      if (s.stream[input] != kNoStream) {
-        s.stream[m.node] = s.stream[input];
+    if (group == "-1" && is_communication(s.graph.type(m.node))) {
+      const auto input = only_input(s, m.node);
+      if (input && s.stream[*input] != kNoStream) {
+        s.stream[m.node] = s.stream[*input];
         s.say(m.node, [&] {
-          return fmt::format("parallel-group: group \"-1\" with the one input {}: runs where that runs, {}", s.graph.name(input),
-                             s.stream_word(s.stream[input]));
+          return fmt::format("parallel-group: group \"-1\" with the one input {}: runs where that runs, {}", s.graph.name(*input),
+                             s.stream_word(s.stream[*input]));
         });
         continue;
       }

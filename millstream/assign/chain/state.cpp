@@ -57,6 +57,11 @@ bool ChainState::is_rts(NodeId n) const {
   return roles && roles->rts_label;
 }
 
+std::optional<StringId> ChainState::group_of(NodeId n) const {
+  const auto& group = graph.annotations().parallel_group.get(n);
+  return group && !graph.text(*group).empty() ? group : std::nullopt;
+}
+
 std::string ChainState::words(const Cluster& c) const {
   const std::uint32_t count = c.end - c.begin;
   const std::string_view first = graph.name(members[c.begin]);

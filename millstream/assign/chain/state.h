@@ -88,6 +88,8 @@ class ChainState {
   bool is_pinned(NodeId n) const { return !pinned.empty() && pinned[n] != 0; }
   void pin(NodeId n);
   bool is_rts(NodeId n) const;
+  /// An empty name is no group.
+  std::optional<StringId> group_of(NodeId n) const;
   bool is_free(NodeId n) const { return stream[n] != kNoStream && !is_pinned(n) && !is_rts(n); }
   std::optional<ClusterId> cluster(NodeId n) const {
     return cluster_of[n] == kNoCluster ? std::nullopt : std::optional<ClusterId>(ClusterId(cluster_of[n]));
