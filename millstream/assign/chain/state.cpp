@@ -13,10 +13,16 @@ bool is_data_type(std::string_view type) {
   return type == "Const" || type == "Constant" || type == "Data" || type == "AippData" || type == "Variable";
 }
 
-bool contains_ignoring_case(std::string_view text, std::string_view part) {
+// Whether a label names the branch: in any case, and whole, since L_Batch_10 says nothing of Batch_1.
+bool names_branch(std::string_view label, std::string_view branch) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [&](char a, char b) { return lower(a) == lower(b); }) != text.end();
+  const auto goes_on = [&](char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  for (auto at = label.begin();; ++at) {
+    at = std::search(at, label.end(), branch.begin(), branch.end(), [&](char a, char b) { return lower(a) == lower(b); });
+    if (at == label.end()) return false;
+    const auto behind = at + static_cast<std::ptrdiff_t>(branch.size());
+    if (behind == label.end() || !goes_on(*behind)) return true;
+  }
 }
 
 }  // namespace
@@ -213,7 +219,7 @@ Result<void> ChainState::read_labels() {
     if (!note || graph.text(*note).empty()) continue;
     const std::string_view text = graph.text(*note);
     const auto& batch = notes.batch.get(n);
-    if (batch && !contains_ignoring_case(text, graph.text(*batch))) {
+    if (batch && !graph.text(*batch).empty() && !names_branch(text, graph.text(*batch))) {
       if (!options.mdim_label_suffix) {
         return Error{ErrorCode::label_without_dim,
                      fmt::format("label \"{}\" on {} does not contain its branch \"{}\"", text, graph.name(n), graph.text(*batch))}
