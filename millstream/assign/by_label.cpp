@@ -24,9 +24,9 @@ void warn_of_nested(const Graph& graph, const std::string& path, StreamAssignmen
       const Graph& body = graph.body(b.body);
       const std::string inner = fmt::format("{}{}.{}", path, graph.name(n), b.attribute);
       for (const NodeId m : body.nodes()) {
-        const auto& user = body.annotations().user_label.get(m);
-        const auto& label = user ? user : body.annotations().label.get(m);
-        if (!label) continue;
+        const auto& user_note = body.annotations().user_label.get(m);
+        const auto& label = user_note && !body.text(*user_note).empty() ? user_note : body.annotations().label.get(m);
+        if (!label || body.text(*label).empty()) continue;
         on.warnings.push_back(
             Error{ErrorCode::no_effect, fmt::format("label \"{}\" on {} in {} has no effect",
                                                     body.text(*label), body.name(m), inner)}
@@ -52,8 +52,9 @@ Result<StreamAssignment> assign_by_label(const RuleInput& in, StreamAssignment o
   std::vector<std::uint32_t> label_stream(graph.strings().size(), kNone);
   IdVec<StreamId, std::optional<NodeId>> priority_from(on.streams.size());
   for (const NodeId n : graph.order()) {
-    const auto& user = notes.user_label.get(n);
-    const auto& label = user ? user : notes.label.get(n);
+    const auto& user_note = notes.user_label.get(n);
+    const bool user = user_note && !graph.text(*user_note).empty();
+    const auto& label = user ? user_note : notes.label.get(n);
     if (!label || graph.text(*label).empty() || !emits(n)) continue;
     std::uint32_t& stream = (user ? user_stream : label_stream)[label->index];
     if (stream == kNone) {

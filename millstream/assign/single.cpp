@@ -30,8 +30,9 @@ Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on)
   const Annotations& notes = graph.annotations();
   if (!notes.label.empty() || !notes.user_label.empty()) {
     for (const NodeId n : graph.order()) {
-      const auto& user = notes.user_label.get(n);
-      const auto& label = user ? user : notes.label.get(n);
+      const auto& user_note = notes.user_label.get(n);
+      const bool user = user_note && !graph.text(*user_note).empty();
+      const auto& label = user ? user_note : notes.label.get(n);
       if (!label || graph.text(*label).empty()) continue;
       Error error{ErrorCode::conflict, fmt::format("{} label \"{}\" on {} conflicts with single-stream mode",
                                                     user ? "user stream" : "stream", graph.text(*label),
