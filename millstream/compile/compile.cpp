@@ -75,7 +75,10 @@ Result<Graph> lower_for_chain(Graph graph) {
 }
 
 Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options) {
-  if (chosen_strategy(graph, target, options.assign) != Strategy::ge) return graph;
+  const Strategy strategy = chosen_strategy(graph, target, options.assign);
+  // A device whose engines the input names jumps by itself, on one stream as on many. The host CPU drives bodies.
+  const bool on_device = strategy == Strategy::ge || (strategy == Strategy::single && target.engines_in_input);
+  if (!on_device) return graph;
   return lower_for_chain(std::move(graph));
 }
 

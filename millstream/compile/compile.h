@@ -38,8 +38,9 @@ struct Compiled {
 /// (flatten), and the nodes of each parallel group follow one another (group_chain). Errors: those of flatten.
 Result<Graph> lower_for_chain(Graph graph);
 
-/// The graph that compile is given: lower_for_chain of it when strategy ge decides (chosen_strategy), otherwise the
-/// graph itself, whose nested graphs the host drives. Ids of a plan are those of the prepared graph.
+/// The graph that compile is given: lower_for_chain of it when strategy ge decides (chosen_strategy), or strategy single
+/// on a target with engines_in_input; otherwise the graph itself, whose nested graphs the host drives. Ids of a plan are
+/// those of the prepared graph.
 Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options);
 
 /// assign_streams -> plan_sync -> lower -> plan_memory -> check. Errors: those of the stages.
