@@ -12,6 +12,9 @@ Result<StreamAssignment> assign_by_label(const RuleInput& in, StreamAssignment o
 /// single.cpp: every node on one stream. Errors: E02 when a node has a label.
 Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on);
 
+/// single.cpp: E02 for a node whose label asks for a stream in single-stream mode.
+Error label_on_one_stream(const Graph& graph, NodeId n, bool user, std::string_view label, const AssignOptions& options);
+
 /// auto/choose.cpp: the nodes that no rule placed yet, by predicted cost.
 Result<StreamAssignment> assign_auto(const RuleInput& in, StreamAssignment on);
 

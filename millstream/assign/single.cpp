@@ -25,6 +25,20 @@ void all_on_one(const Graph& graph, StreamAssignment& on) {
 
 }  // namespace
 
+Error label_on_one_stream(const Graph& graph, NodeId n, bool user, std::string_view label, const AssignOptions& options) {
+  Error error{ErrorCode::conflict,
+              fmt::format("{} label \"{}\" on {} conflicts with single-stream mode", user ? "user stream" : "stream", label, graph.name(n))};
+  if (const auto where = graph.where(n)) {
+    error.at(*where);
+  } else {
+    error.note(fmt::format("{} of type {} carries the label", graph.name(n), graph.type(n)));
+  }
+  const bool option = options.single_stream;
+  return std::move(error)
+      .note(fmt::format("single-stream mode was set by {}", option ? "single_stream=true" : "strategy single"))
+      .help(fmt::format("drop the label, or {}", option ? "set single_stream=false" : "take another strategy"));
+}
+
 Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on) {
   const Graph& graph = in.graph;
   const Annotations& notes = graph.annotations();
@@ -34,18 +48,7 @@ Result<StreamAssignment> assign_single(const RuleInput& in, StreamAssignment on)
       const bool user = user_note && !graph.text(*user_note).empty();
       const auto& label = user ? user_note : notes.label.get(n);
       if (!label || graph.text(*label).empty()) continue;
-      Error error{ErrorCode::conflict, fmt::format("{} label \"{}\" on {} conflicts with single-stream mode",
-                                                    user ? "user stream" : "stream", graph.text(*label),
-                                                    graph.name(n))};
-      if (const auto where = graph.where(n)) {
-        error.at(*where);
-      } else {
-        error.note(fmt::format("{} of type {} carries the label", graph.name(n), graph.type(n)));
-      }
-      return std::move(error)
-          .note(in.options.single_stream ? "single-stream mode was set by single_stream=true"
-                                         : "single-stream mode was set by strategy single")
-          .help("drop the label, or set single_stream=false");
+      return label_on_one_stream(graph, n, user, graph.text(*label), in.options);
     }
   }
   all_on_one(graph, on);

@@ -86,6 +86,7 @@ Result<Compiled> compile(const Graph& graph, const Target& target, const Compile
   Compiled out;
   StageClock clock(out);
   MST_TRY(out.assignment, assign_streams(graph, target, options.assign));
+  out.assignment.warnings.insert(out.assignment.warnings.begin(), options.warnings.begin(), options.warnings.end());
   clock.done("assign");
   MST_TRY_VOID(plan_rest(graph, target, options, out, clock));
   return out;

@@ -22,6 +22,7 @@ struct CompileOptions {
   LowerOptions lower;
   MemoryOptions memory;
   bool verify = true;  ///< run the independent verifier on what the stages made (E99 if it objects)
+  std::vector<Error> warnings;  ///< of set_option; compile hands them on
 };
 
 struct Compiled {
@@ -60,9 +61,13 @@ struct OptionRow {
   std::string_view what;
   /// Errors: bad_option (E12) naming key, value and legal values.
   Result<void> (*apply)(CompileOptions&, const OptionRow&, std::string_view value);
+  std::string_view environment = "";  ///< variable that the command line reads, "" when there is none
+  bool any_text = false;  ///< under an ecosystem key, a text that is neither true nor false warns and counts as false
 };
 const std::vector<OptionRow>& option_table();
-/// Applies one KEY=VALUE. Errors: bad_option; an unknown key lists those that are near.
+/// The row of a native or ecosystem key, or null.
+const OptionRow* find_option(std::string_view key);
+/// Applies one KEY=VALUE. Errors: bad_option; an unknown key lists those there are.
 Result<void> set_option(CompileOptions& options, std::string_view key, std::string_view value);
 /// docs/options.md.
 std::string options_markdown();

@@ -35,7 +35,6 @@ Result<void> set_strategy(CompileOptions& o, const OptionRow& row, std::string_v
     o.assign.strategy = Strategy::automatic;
   } else if (value == "single") {
     o.assign.strategy = Strategy::single;
-    o.assign.single_stream = true;
     o.lower.single_stream = true;
   } else {
     return illegal(row, value);
@@ -45,9 +44,13 @@ Result<void> set_strategy(CompileOptions& o, const OptionRow& row, std::string_v
 
 Result<void> set_single(CompileOptions& o, const OptionRow& row, std::string_view value) {
   MST_TRY(const bool on, truth(row, value));
+  if (on) {
+    o.assign.strategy = Strategy::single;
+  } else if (o.assign.single_stream && o.assign.strategy == Strategy::single) {
+    o.assign.strategy.reset();  // what this option set; strategy=single stands for itself
+  }
   o.assign.single_stream = on;
-  o.lower.single_stream = on;
-  if (on) o.assign.strategy = Strategy::single;
+  o.lower.single_stream = o.assign.strategy == Strategy::single;
   return {};
 }
 
@@ -201,7 +204,8 @@ const std::vector<OptionRow>& option_table() {
       {"strategy", "", "--strategy", "ge, auto, single", "ge when the input carries engines, auto otherwise",
        "who decides the streams", set_strategy},
       {"single_stream", "ge.enableSingleStream, SINGLE_STREAM_ENABLE, enable_single_stream", "--strategy single",
-       "true, false", "false", "everything on one stream; an error when nodes carry stream labels", set_single},
+       "true, false", "false", "everything on one stream; an error when nodes carry stream labels", set_single,
+       "SINGLE_STREAM_ENABLE", true},
       {"streams", "", "--streams", "1..65535", "8", "auto uses at most this many streams", set_streams},
       {"force_streams", "", "--force-streams", "true, false", "false",
        "auto uses as many streams as are useful even when one is predicted faster (measurements, stress)", set_force},
@@ -219,7 +223,7 @@ const std::vector<OptionRow>& option_table() {
       {"max_parallel", "ge.streamMaxParallelNum", "", "ENGINE:N,ENGINE:N", "1 for each engine",
        "ge: new streams an engine may open in a graph", set_max_parallel},
       {"hcom_parallel", "ge.hcomParallel", "", "true, false", "true", "ge: what follows an all-reduce runs beside the rest",
-       set_truth<&AssignOptions::hcom_parallel>},
+       set_truth<&AssignOptions::hcom_parallel>, "", true},
       {"parallel_group_scope", "", "", "graph, stream", "graph",
        "ge: a parallel group has one new stream in a graph, or one for each stream its nodes come from", set_group_scope},
       {"ineffective_chain", "", "", "true, false", "true", "ge: rule ineffective moves whole chains, not only single nodes",
@@ -228,9 +232,9 @@ const std::vector<OptionRow>& option_table() {
        "labels in a branch of a multi-dims model get the branch's name; off: a label without it is an error",
        set_truth<&AssignOptions::mdim_label_suffix>},
       {"dynamic_multi_stream", "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM", "", "true, false", "false", "several streams for dynamic shapes, one an engine",
-       set_truth<&AssignOptions::dynamic_multi_stream>},
+       set_truth<&AssignOptions::dynamic_multi_stream>, "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM", true},
       {"ac_parallel", "AC_PARALLEL_ENABLE", "", "0, 1", "0", "dynamic shapes: AI CPU engines may leave the main stream",
-       set_truth<&AssignOptions::ac_parallel>},
+       set_truth<&AssignOptions::ac_parallel>, "AC_PARALLEL_ENABLE"},
       {"attached_per_node", "", "", "1..65535", "1", "distinct attached streams a node may hold", set_attached_per_node},
       {"attached_in_single_stream", "", "", "true, false", "false", "allow attached streams in single-stream mode",
        set_truth<&AssignOptions::attached_in_single_stream>},
@@ -245,29 +249,41 @@ const std::vector<OptionRow>& option_table() {
   return table;
 }
 
-Result<void> set_option(CompileOptions& options, std::string_view key, std::string_view value) {
+const OptionRow* find_option(std::string_view key) {
   for (const OptionRow& row : option_table()) {
-    bool match = row.key == key;
-    for (std::string_view rest = row.ecosystem; !rest.empty() && !match;) {
+    if (row.key == key) return &row;
+    for (std::string_view rest = row.ecosystem; !rest.empty();) {
       const std::size_t comma = rest.find(", ");
-      match = rest.substr(0, comma) == key;
+      if (rest.substr(0, comma) == key) return &row;
       rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
     }
-    if (match) return row.apply(options, row, value);
   }
-  std::string known;
-  for (const OptionRow& row : option_table()) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.key);
-  return Error{ErrorCode::bad_option, fmt::format("there is no option \"{}\"", key)}.help("options: " + known);
+  return nullptr;
+}
+
+Result<void> set_option(CompileOptions& options, std::string_view key, std::string_view value) {
+  const OptionRow* row = find_option(key);
+  if (row == nullptr) {
+    std::string known;
+    for (const OptionRow& r : option_table()) known += fmt::format("{}{}", known.empty() ? "" : ", ", r.key);
+    return Error{ErrorCode::bad_option, fmt::format("there is no option \"{}\"", key)}.help("options: " + known);
+  }
+  if (auto done = row->apply(options, *row, value); done.ok() || key == row->key || !row->any_text) return done;
+  options.warnings.push_back(Error{ErrorCode::bad_option, fmt::format("{} is \"{}\", which counts as false", key, value)}.help(
+      fmt::format("legal values: {}", row->values)));
+  return row->apply(options, *row, "false");
 }
 
 std::string options_markdown() {
   std::string out =
       "# Options\n\nPrinted from the option table by `millstream options --markdown`. Set any of them with "
-      "`--set KEY=VALUE`;\nthe ecosystem's keys are accepted as KEY too.\n\n"
-      "| key | ecosystem key | flag | values | default | what it does |\n|---|---|---|---|---|---|\n";
+      "`--set KEY=VALUE`;\nthe ecosystem's keys are accepted as KEY too. "
+      "The command line reads the environment variables; what it is given itself counts\nbefore them. Under an ecosystem key or in the "
+      "environment, other texts for true and false than these warn and count as false,\nexcept for `ac_parallel`.\n\n"
+      "| key | ecosystem key | flag | environment | values | default | what it does |\n|---|---|---|---|---|---|---|\n";
   for (const OptionRow& row : option_table()) {
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", row.key, row.ecosystem,
-                       row.flag.empty() ? "" : fmt::format("`{}`", row.flag), row.values, row.otherwise, row.what);
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", row.key, row.ecosystem,
+                       row.flag.empty() ? "" : fmt::format("`{}`", row.flag), row.environment, row.values, row.otherwise, row.what);
   }
   return out;
 }

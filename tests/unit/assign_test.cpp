@@ -138,7 +138,7 @@ TEST(Single, ALabelConflictsWithSingleStreamMode) {
             "  help: drop the label, or set single_stream=false");
   options.single_stream = false;
   options.strategy = Strategy::single;
-  EXPECT_NE(failure(g, target_named("unit"), options).find("set by strategy single"), std::string::npos);
+  EXPECT_NE(failure(g, target_named("unit"), options).find("set by strategy single\n  help: drop the label, or take another strategy"), std::string::npos);
 }
 
 TEST(Single, TheBaselineIgnoresLabels) {

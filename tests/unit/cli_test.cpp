@@ -123,6 +123,48 @@ TEST_F(Cli, OptionsThatAPlanMakesUselessAreNamed) {
   EXPECT_EQ(run("compile text.onnx --graph two.mst"), 2);
 }
 
+TEST_F(Cli, TheEnvironmentSetsWhatTheCommandLineLeavesOpen) {
+  put("parts.mst", "graph\n  input x : f32[4]\n  a = Relu(x) @engine(\"AIcoreEngine\")\n  h = HcomAllReduce(a) @engine(\"DNN_HCCL\")\n  b = Relu(h) @engine(\"AIcoreEngine\")\n");
+  const std::string command = "compile parts.mst --target npu";
+  const auto streams = [&](const std::string& more, const std::string& variables) {
+    EXPECT_EQ(run(command + more, variables + " timeout 10 "), 0) << err();
+    return out().substr(out().find("streams    "), 12);
+  };
+  EXPECT_EQ(streams("", ""), "streams    2");
+  EXPECT_EQ(streams("", "SINGLE_STREAM_ENABLE=true"), "streams    1");
+  EXPECT_TRUE(err_has("note: SINGLE_STREAM_ENABLE=true is set in the environment")) << err();
+  EXPECT_EQ(streams("", "SINGLE_STREAM_ENABLE="), "streams    2");
+  EXPECT_EQ(err(), "");
+  for (const char* stronger : {" --strategy ge", " --set strategy=ge", " --set single_stream=false", " --set ge.enableSingleStream=false"}) {
+    EXPECT_EQ(streams(stronger, "SINGLE_STREAM_ENABLE=true"), "streams    2") << stronger;
+    EXPECT_EQ(err(), "") << stronger;
+  }
+  EXPECT_EQ(streams("", "SINGLE_STREAM_ENABLE=foo"), "streams    2");
+  EXPECT_TRUE(err_has("SINGLE_STREAM_ENABLE is \"foo\", which counts as false")) << err();
+  EXPECT_EQ(run("explain parts.mst --target npu", "SINGLE_STREAM_ENABLE=1 timeout 10 "), 0);
+  EXPECT_TRUE(out_has("single-stream")) << out();
+  EXPECT_EQ(run("run parts.mst --target npu --device sim", "SINGLE_STREAM_ENABLE=1 timeout 10 "), 0);
+  EXPECT_TRUE(out_has("streams    1")) << out();
+}
+
+TEST_F(Cli, TheEnvironmentOpensStreamsForDynamicShapes) {
+  put("dynamic.mst",
+      "graph shapes=dynamic\n  input x : f32[4]\n  a = Relu(x) @engine(\"AIcoreEngine\")\n  b = Abs(a) @engine(\"DNN_VM_AICPU\")\n"
+      "  h = HcomAllReduce(a) @engine(\"DNN_HCCL\")\n  c = Neg(a) @engine(\"AIcoreEngine\")\n  d = Sum(b, h, c) @engine(\"AIcoreEngine\")\n");
+  const auto streams = [&](const std::string& more, const std::string& variables) {
+    EXPECT_EQ(run("compile dynamic.mst --target npu" + more, variables + " timeout 10 "), 0) << err();
+    return out().substr(out().find("streams    "), 12);
+  };
+  EXPECT_EQ(streams("", ""), "streams    1");
+  EXPECT_EQ(streams("", "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1"), "streams    2");
+  EXPECT_EQ(streams("", "AC_PARALLEL_ENABLE=1"), "streams    2");
+  EXPECT_EQ(streams("", "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1 AC_PARALLEL_ENABLE=1"), "streams    3");
+  EXPECT_EQ(streams(" --set dynamic_multi_stream=false --set ac_parallel=0", "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1 AC_PARALLEL_ENABLE=1"), "streams    1");
+  EXPECT_EQ(run("compile dynamic.mst --target npu", "AC_PARALLEL_ENABLE=foo timeout 10 "), 2);
+  EXPECT_TRUE(err_has("option ac_parallel cannot be \"foo\"")) << err();
+  EXPECT_TRUE(err_has("AC_PARALLEL_ENABLE is an environment variable")) << err();
+}
+
 TEST_F(Cli, AnUnsafeScheduleIsRefusedByItsOwnFault) {
   put("race.mst", "schedule\nstream 0: a\nstream 1: b out\n");
   put("dead.mst", "schedule\nstream 0: ?e0 a !e1\nstream 1: ?e1 b out !e0\n");

@@ -212,6 +212,8 @@ Result<int> run_explain(const ExplainOptions& options) {
   } else if (loaded.schedule) {
     return Error{ErrorCode::usage, "a schedule text does not say which rule placed a node"}.help("explain a MODEL or a .plan; check a schedule with millstream check");
   } else {
+    say_environment(pipeline);
+    for (const Error& w : pipeline.compile.warnings) warn(w);
     MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
     MST_TRY(on, assign_streams(loaded.graph, pipeline.target, pipeline.compile.assign));
     MST_TRY(sync, plan_sync(loaded.graph, on, pipeline.compile.sync));

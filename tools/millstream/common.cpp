@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -62,6 +63,39 @@ Result<std::uint64_t> parse_bytes(const std::string& text, std::string_view opti
   return n * unit;
 }
 
+namespace {
+
+bool given(const PipelineOptions& options, const OptionRow& row) {
+  // Every strategy says whether there is one stream.
+  if (row.key == "single_stream" && !options.strategy.empty()) return true;
+  return std::any_of(options.sets.begin(), options.sets.end(), [&](const std::string& text) {
+    const OptionRow* set = find_option(std::string_view(text).substr(0, text.find('=')));
+    return set == &row || (set != nullptr && row.key == "single_stream" && set->key == "strategy");
+  });
+}
+
+// Variables that are not set, or empty, say nothing.
+Result<ResolvedPipeline> with_environment(const PipelineOptions& options, ResolvedPipeline out) {
+  for (const OptionRow& row : option_table()) {
+    if (row.environment.empty()) continue;
+    const std::string name(row.environment);
+    const char* text = std::getenv(name.c_str());
+    if (text == nullptr || *text == '\0' || given(options, row)) continue;
+    if (auto done = set_option(out.compile, name, text); !done.ok()) {
+      Error error = std::move(done).error();
+      return std::move(error.note(fmt::format("{} is an environment variable; --set {}=VALUE counts before it", name, row.key)));
+    }
+    out.from_environment.push_back(fmt::format("{}={}", name, text));
+  }
+  return out;
+}
+
+}  // namespace
+
+void say_environment(const ResolvedPipeline& pipeline) {
+  for (const std::string& text : pipeline.from_environment) complain(fmt::format("note: {} is set in the environment\n", text));
+}
+
 Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOptions& model) {
   ResolvedPipeline out;
   MST_TRY(out.target, load_target(options.target));
@@ -70,6 +104,7 @@ Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOpti
     if (*options.cores < 1 || *options.cores > 4096) return Error{ErrorCode::usage, fmt::format("--cores {} lies outside 1..4096", *options.cores)};
     out.target.cores = *options.cores;
   }
+  MST_TRY(out, with_environment(options, std::move(out)));
   if (!options.strategy.empty()) MST_TRY_VOID(set_option(out.compile, "strategy", options.strategy));
   if (options.streams) MST_TRY_VOID(set_option(out.compile, "streams", fmt::format("{}", *options.streams)));
   if (!options.threads_per_op.empty()) MST_TRY_VOID(set_option(out.compile, "threads_per_op", options.threads_per_op));
@@ -211,6 +246,7 @@ Result<Loaded> load(const ModelOptions& options) {
 }
 
 Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline) {
+  say_environment(pipeline);
   MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
   return compile(loaded.graph, pipeline.target, pipeline.compile);
 }

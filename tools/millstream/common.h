@@ -47,8 +47,12 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options);
 struct ResolvedPipeline {
   Target target;
   CompileOptions compile;
+  std::vector<std::string> from_environment;  ///< VARIABLE=TEXT of each variable that set an option
 };
+/// The command line counts before the environment (the variables of docs/options.md).
 Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOptions& model);
+/// Says on stderr which variables decided with.
+void say_environment(const ResolvedPipeline& pipeline);
 
 /// A model with the schedule or plan that came with it.
 struct Loaded {

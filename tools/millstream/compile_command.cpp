@@ -214,7 +214,7 @@ void add_options(CLI::App& app, int& status) {
     if (*json) {
       Json rows = Json::array();
       for (const OptionRow& row : option_table()) {
-        rows.push_back({{"key", row.key}, {"ecosystem", row.ecosystem}, {"flag", row.flag}, {"values", row.values}, {"default", row.otherwise}, {"what", row.what}});
+        rows.push_back({{"key", row.key}, {"ecosystem", row.ecosystem}, {"flag", row.flag}, {"environment", row.environment}, {"values", row.values}, {"default", row.otherwise}, {"what", row.what}});
       }
       print_json({{"options", rows}});
     } else if (*markdown) {

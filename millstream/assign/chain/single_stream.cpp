@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "millstream/assign/chain/state.h"
+#include "millstream/assign/rules.h"
 
 namespace millstream::chain {
 
@@ -12,18 +13,7 @@ Result<void> single_stream(ChainState& s) {
     Cluster& c = s.clusters[id];
     if (c.label != 0) {
       const NodeId n = s.members[c.begin];
-      Error error{ErrorCode::conflict,
-                  fmt::format("{} label \"{}\" on {} conflicts with single-stream mode",
-                              s.labels[c.label].user ? "user stream" : "stream", s.labels[c.label].text, s.graph.name(n))};
-      if (const auto where = s.graph.where(n)) {
-        error.at(*where);
-      } else {
-        error.note(fmt::format("{} of type {} carries the label", s.graph.name(n), s.graph.type(n)));
-      }
-      return std::move(error)
-          .note(s.options.single_stream ? "single-stream mode was set by single_stream=true"
-                                        : "single-stream mode was set by strategy single")
-          .help("drop the label, or set single_stream=false");
+      return label_on_one_stream(s.graph, n, s.labels[c.label].user, s.labels[c.label].text, s.options);
     }
     if (c.stream == kNoStream) c.stream = stream;
     s.say(id, [&] { return fmt::format("single-stream: everything runs on {}", s.stream_word(stream)); });
