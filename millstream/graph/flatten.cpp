@@ -7,45 +7,9 @@
 #include <fmt/format.h>
 
 #include "millstream/graph/flat_builder.h"
+#include "millstream/graph/notes.h"
 
 namespace millstream {
-namespace {
-
-template <class T>
-void copy_note(const SideTable<NodeId, T>& from, NodeId a, SideTable<NodeId, T>& to, NodeId b) {
-  if (const auto& note = from.get(a)) to.set(b, *note);
-}
-
-// Text notes are ids of the pool of their graph.
-void copy_notes(const Graph& from, NodeId a, Graph& to, NodeId b) {
-  const Annotations& f = from.annotations();
-  Annotations& t = to.annotations();
-  using Texts = SideTable<NodeId, StringId> Annotations::*;
-  for (const Texts table : {&Annotations::label, &Annotations::user_label, &Annotations::parallel_group,
-                            &Annotations::engine, &Annotations::continuous, &Annotations::batch}) {
-    if (const auto& id = (f.*table).get(a)) (t.*table).set(b, to.intern(from.text(*id)));
-  }
-  using Lists = SideTable<NodeId, std::vector<StringId>> Annotations::*;
-  for (const Lists table : {&Annotations::activates, &Annotations::multiplex}) {
-    const auto& list = (f.*table).get(a);
-    if (!list) continue;
-    std::vector<StringId> ids;
-    for (const StringId id : *list) ids.push_back(to.intern(from.text(id)));
-    (t.*table).set(b, std::move(ids));
-  }
-  using Numbers = SideTable<NodeId, std::int64_t> Annotations::*;
-  for (const Numbers table : {&Annotations::priority, &Annotations::new_stream, &Annotations::preset_stream,
-                              &Annotations::thread_scope, &Annotations::used_streams}) {
-    copy_note(f.*table, a, t.*table, b);
-  }
-  copy_note(f.cost, a, t.cost, b);
-  copy_note(f.inner_parallel, a, t.inner_parallel, b);
-  copy_note(f.attached, a, t.attached, b);
-  copy_note(f.activates_streams, a, t.activates_streams, b);
-  copy_note(f.roles, a, t.roles, b);
-}
-
-}  // namespace
 
 FlatBuilder::FlatBuilder(const Graph& root) : graph_(root.name()) {
   graph_.set_opset(root.opset());

@@ -145,6 +145,11 @@ void Graph::set_place(NodeId n, std::uint32_t line, std::uint32_t column) {
   places_[n.index] = {line, column};
 }
 
+void Graph::copy_place(const Graph& from, NodeId a, NodeId b) {
+  source_ = from.source_;
+  if (a.index < from.places_.size()) set_place(b, from.places_[a.index].first, from.places_[a.index].second);
+}
+
 const Scope& Graph::scope(ScopeId s) const {
   static const Scope root;
   return scopes_.empty() ? root : scopes_[s];

@@ -230,6 +230,8 @@ class Graph {
   std::optional<Where> where(NodeId n) const;
   void set_source(std::shared_ptr<const SourceText> source) { source_ = std::move(source); }
   void set_place(NodeId n, std::uint32_t line, std::uint32_t column);
+  /// The place of a node of another graph, and that graph's text.
+  void copy_place(const Graph& from, NodeId a, NodeId b);
 
   // -- look-up by name: linear; build an index for many.
   std::optional<NodeId> find_node(std::string_view name) const;

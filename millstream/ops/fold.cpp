@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/graph/notes.h"
 #include "millstream/ops/known.h"
 #include "millstream/ops/op.h"
 
@@ -20,13 +21,6 @@ struct Fate {
   std::vector<std::optional<ValueId>> same;  // by value: the value it repeats (of a removed Identity)
   std::unordered_map<std::uint32_t, Tensor> value;  // by value: becomes a constant; looked up only
 };
-
-// The user said something about the node: it stays.
-bool is_annotated(const Graph& graph, NodeId n) {
-  const Annotations& a = graph.annotations();
-  return a.label.get(n) || a.user_label.get(n) || a.priority.get(n) || a.parallel_group.get(n) || a.engine.get(n) ||
-         a.cost.get(n);
-}
 
 // In inference both only pass on their first input.
 bool only_passes_on(const Graph& graph, NodeId n, const KnownValues& known) {
@@ -45,8 +39,9 @@ class Folding {
  public:
   /// True when anything changed in `graph` or a body of it.
   Result<bool> fold(Graph& graph, const KnownValues* outer) {
-    // A fixed order is part of the input's meaning; without outputs, nothing says what is needed.
-    if (graph.order_is_fixed() || graph.outputs().empty()) return false;
+    // A fixed order is part of the input's meaning, as is what device tasks a flat graph lists; without outputs,
+    // nothing says what is needed.
+    if (graph.order_is_fixed() || graph.scope_count() > 1 || graph.outputs().empty()) return false;
     KnownValues known(graph, outer);
     Fate fate = decide(graph, known);
     bool changed = std::find(fate.node.begin(), fate.node.end(), Fate::Node::drop) != fate.node.end();
@@ -77,7 +72,7 @@ class Folding {
     }
     for (const NodeId n : graph.order()) {
       const auto outputs = graph.outputs(n);
-      pinned_node[n.index] = pinned_node[n.index] || is_annotated(graph, n) || outputs.empty();
+      pinned_node[n.index] = pinned_node[n.index] || has_notes(graph, n) || outputs.empty();
       if (!graph.bodies(n).empty()) continue;
       const NodeView view(graph, n, known);
       std::vector<TensorDesc> descs;
@@ -130,6 +125,7 @@ class Folding {
   static Result<Graph> rebuild(Graph& old, Fate& fate) {
     Graph out(old.name());
     out.set_opset(old.opset());
+    out.set_dynamic(old.dynamic());
     std::vector<std::optional<ValueId>> moved(old.value_count());
     std::vector<std::optional<NodeId>> moved_node(old.node_count());
     for (const ValueId v : old.inputs()) moved[v.index] = out.add_input(old.name(v), old.desc(v));
@@ -171,7 +167,8 @@ class Folding {
         out.set_desc(out.outputs(m)[i], old.desc(v));
       }
       for (const Body& b : old.bodies(n)) out.add_body(m, b.attribute, std::move(old.mutable_body(b.body)));
-      copy_annotations(old, n, out, m);
+      copy_notes(old, n, out, m);
+      out.copy_place(old, n, m);
     }
     for (const ValueId v : old.outputs()) out.add_output(*moved[v.index]);
     for (const ControlEdge& e : old.control_edges()) {
@@ -182,18 +179,6 @@ class Folding {
     }
     MST_TRY_VOID(out.finish());
     return out;
-  }
-
-  static void copy_annotations(const Graph& from, NodeId n, Graph& to, NodeId m) {
-    const Annotations& a = from.annotations();
-    Annotations& b = to.annotations();
-    const auto text = [&](StringId id) { return to.intern(from.text(id)); };
-    if (const auto x = a.label.get(n)) b.label.set(m, text(*x));
-    if (const auto x = a.user_label.get(n)) b.user_label.set(m, text(*x));
-    if (const auto x = a.priority.get(n)) b.priority.set(m, *x);
-    if (const auto x = a.parallel_group.get(n)) b.parallel_group.set(m, text(*x));
-    if (const auto x = a.engine.get(n)) b.engine.set(m, text(*x));
-    if (const auto x = a.cost.get(n)) b.cost.set(m, *x);
   }
 };
 

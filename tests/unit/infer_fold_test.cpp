@@ -236,5 +236,25 @@ TEST(Infer, ADeclaredDescMustNotContradictWhatTheOperatorGives) {
   for (const char* agrees : {"f32[1,4]", "f32[1,N]", "f32[...]", "?[...]", "f32[?,4]"}) EXPECT_EQ(failure_of(agrees, true), "no error") << agrees;
 }
 
+// One node that nothing reads makes a new graph of what stays: all that was said about it stays too.
+TEST(Fold, WhatStaysKeepsAllThatTheInputSays) {
+  constexpr std::string_view head = "graph g shapes=dynamic\n  input x : f32[4]\n";
+  constexpr std::string_view rest =
+      "  a = Relu(x) : f32[4] @label(\"s\") @user_label(\"u\") @priority(-1) @inner_parallel(false) @parallel_group(\"p\") @engine(\"E\") @cost(2)"
+      " @new_stream(3) @stream(4) @attached(2, \"k\") @continuous(\"c\") @batch(\"b\") @multiplex(\"SendTo;w;0\") @thread_scope(7) @used_streams(5) @role(loop_active)\n"
+      "  StreamActive(a) @name(\"act\") @activates(\"w\")\n"
+      "  w = Neg(x) : f32[4] @label(\"w\") @after(act)\n"
+      "  output w\n";
+  const auto kept = parse_graph(std::string(head) + std::string(rest), "kept.mst");
+  ASSERT_TRUE(kept.ok()) << to_string(kept.error());
+  const auto more = parse_graph(std::string(head) + "  dead = Exp(x) : f32[4]\n" + std::string(rest), "more.mst");
+  ASSERT_TRUE(more.ok()) << to_string(more.error());
+  const auto folded = fold_constants(*more);
+  ASSERT_TRUE(folded.ok()) << to_string(folded.error());
+  EXPECT_EQ(print(*folded), print(*kept));
+  ASSERT_TRUE(folded->where(NodeId(0)));
+  EXPECT_EQ(folded->where(NodeId(0))->line, 4u);
+}
+
 }  // namespace
 }  // namespace millstream
