@@ -21,7 +21,8 @@ struct CompileOptions {
   SyncOptions sync;
   LowerOptions lower;
   MemoryOptions memory;
-  bool verify = true;  ///< run the independent verifier on what the stages made (E99 if it objects)
+  /// Run the independent verifier on what the stages made: E99 if it objects to more than the pairs that compat loses.
+  bool verify = true;
   std::vector<Error> warnings;  ///< of set_option; compile hands them on
 };
 

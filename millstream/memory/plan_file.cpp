@@ -146,7 +146,7 @@ void write(PlanWriter& w, const SyncPlan& sync) {
   w.number(sync.compat ? 1 : 0);
   if (sync.compat) {
     for (const std::uint32_t n : {sync.compat->inserted, sync.compat->after_send, sync.compat->after_receive,
-                                  sync.compat->after_activate, sync.compat->after_switch, sync.compat->loops}) {
+                                  sync.compat->after_activate, sync.compat->after_switch, sync.compat->added}) {
       w.number(n);
     }
   }
@@ -191,7 +191,7 @@ SyncPlan read_sync(PlanReader& r, std::size_t nodes) {
     c.after_receive = r.index(kNoId, "a count");
     c.after_activate = r.index(kNoId, "a count");
     c.after_switch = r.index(kNoId, "a count");
-    c.loops = r.index(kNoId, "a count");
+    c.added = r.index(kNoId, "a count");
     sync.compat = c;
   }
   sync.inserted = r.index(kNoId, "inserted pairs");

@@ -46,18 +46,27 @@ std::string arrow(const Graph& graph, const SyncPair& p) {
   return fmt::format("{} -> {}", quote_name(graph.name(p.from)), quote_name(graph.name(p.to)));
 }
 
+// Every mode keeps them all.
+std::uint32_t forks_and_joins(const SyncPlan& plan) {
+  return static_cast<std::uint32_t>(std::count_if(plan.kept.begin(), plan.kept.end(), [](const SyncPair& p) {
+    return p.reason == PairReason::fork || p.reason == PairReason::join;
+  }));
+}
+
 Result<SyncPlan> plan_compat(const ReduceInput& in) {
   MST_TRY(CompatResult compat, compat_events(in.graph, in.on, in.activation));
   const CompatEvents loops = loop_events(in.graph, in.on, in.activation, compat.events);
   compat.events.insert(compat.events.end(), loops.begin(), loops.end());
-  compat.counts.loops = static_cast<std::uint32_t>(loops.size());
+  compat.counts.added = static_cast<std::uint32_t>(loops.size());
   std::vector<SyncPair> given;
   given.reserve(compat.events.size());
   for (const CompatEvent& e : compat.events) given.push_back({e.from, e.to, e.reason});
   MST_TRY(GivenPlan explained, explain_given(in, given));
   SyncPlan plan = std::move(explained.plan);
+  compat.counts.added += forks_and_joins(plan);
   plan.compat = compat.counts;
-  for (const SyncPair& p : explained.lost) {
+  plan.lost = std::move(explained.lost);
+  for (const SyncPair& p : plan.lost) {
     plan.warnings.push_back(Error{ErrorCode::race, fmt::format("compat drops {}, but nothing that it keeps orders the two in every run", arrow(in.graph, p))}
                                 .help("use sync=exact, or add a control edge from each activator of the stream"));
   }
@@ -118,7 +127,7 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
   plan.warnings.insert(plan.warnings.end(), inserted.warnings.begin(), inserted.warnings.end());
   if (options.count_compat && !plan.compat) {
     MST_TRY(CompatResult compat, compat_events(graph, on, activation));
-    compat.counts.loops = static_cast<std::uint32_t>(loop_events(graph, on, activation, compat.events).size());
+    compat.counts.added = static_cast<std::uint32_t>(loop_events(graph, on, activation, compat.events).size()) + forks_and_joins(plan);
     plan.compat = compat.counts;
   }
   plan.kind = options.kind;

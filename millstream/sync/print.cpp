@@ -28,8 +28,8 @@ class PlanPrinter {
     out_ += fmt::format("{} pairs inserted, {} kept, {} dropped\n", plan_.inserted, plan_.kept.size(), plan_.dropped.size());
     if (plan_.compat) {
       const CompatCounts& c = *plan_.compat;
-      out_ += fmt::format("compat: {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} for loops: {} kept\n",
-                          c.inserted, c.after_send, c.after_receive, c.after_activate, c.after_switch, c.loops, c.kept());
+      out_ += fmt::format("compat: {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} added: {} kept\n",
+                          c.inserted, c.after_send, c.after_receive, c.after_activate, c.after_switch, c.added, c.kept());
     }
     return std::move(out_);
   }

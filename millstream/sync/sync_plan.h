@@ -97,8 +97,8 @@ struct CompatCounts {
   std::uint32_t after_receive = 0;
   std::uint32_t after_activate = 0;
   std::uint32_t after_switch = 0;    ///< without events that a StreamSwitch sends
-  std::uint32_t loops = 0;           ///< added afterwards: ends of streams that a loop starts again
-  std::uint32_t kept() const { return after_switch + loops; }
+  std::uint32_t added = 0;           ///< afterwards: ends of streams that a loop starts again, forks and joins of attached streams
+  std::uint32_t kept() const { return after_switch + added; }
   friend bool operator==(const CompatCounts&, const CompatCounts&) = default;
 };
 
@@ -112,6 +112,8 @@ struct SyncPlan {
   SyncMode mode = SyncMode::exact;  ///< how the plan was made: what verify holds it to
   EventKind kind = EventKind::event;
   std::optional<CompatCounts> compat;  ///< with SyncMode::compat or count_compat
+  /// compat: pairs that its rules drop although nothing kept orders the two in every run; each is a warning too.
+  std::vector<SyncPair> lost;
   std::vector<Error> warnings;  ///< unsound drops of compat, order added by fewest, ...
 
   std::span<const PairId> path(const DroppedPair& d) const {
@@ -133,8 +135,8 @@ std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan
 /// What implies a dropped pair: "a -> b .. c -> d", "=>" where an activation or a jump leads on.
 std::string print_path(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan, const DroppedPair& dropped);
 
-/// Every certificate re-checked, every cross-stream dependency kept or dropped with a path; with `exact`
-/// no kept pair removable. Trusts nothing in the plan. Shares no code with plan_sync.
+/// Every certificate re-checked, every cross-stream dependency kept or dropped with a path, or with `compat` among
+/// the plan's lost ones; with `exact` no kept pair removable. Trusts nothing in the plan. Shares no code with plan_sync.
 std::vector<Error> verify(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
 
 }  // namespace millstream

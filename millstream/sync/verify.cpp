@@ -307,6 +307,11 @@ class PlanVerifier {
     const auto in = [](const std::vector<std::uint64_t>& keys, std::uint64_t k) {
       return std::binary_search(keys.begin(), keys.end(), k);
     };
+    std::vector<std::uint64_t> lost_keys;
+    if (plan_.mode == SyncMode::compat) {
+      for (const SyncPair& p : plan_.lost) lost_keys.push_back(key(p.from, p.to));
+      std::sort(lost_keys.begin(), lost_keys.end());
+    }
     const Dependencies direct(graph_);
     std::size_t required = 2 * part_.size();  // forks and joins
     std::vector<std::uint64_t> required_keys;
@@ -336,7 +341,7 @@ class PlanVerifier {
         const std::uint64_t k = key(p, n);
         required_keys.push_back(k);
         const bool kept = in(kept_keys_, k), dropped = in(dropped_keys_, k);
-        if (!kept && !dropped) add(ErrorCode::race, fmt::format("{} -> {} is neither kept nor dropped with a proof", name(p), name(n)));
+        if (!kept && !dropped && !in(lost_keys, k)) add(ErrorCode::race, fmt::format("{} -> {} is neither kept nor dropped with a proof", name(p), name(n)));
         if (kept && dropped && plan_.mode != SyncMode::compat) add(ErrorCode::plan_mismatch, fmt::format("{} -> {} is both kept and dropped", name(p), name(n)));
       }
     }

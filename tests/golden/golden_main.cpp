@@ -247,7 +247,9 @@ Result<std::string> answer(const Graph& given, const Directive& d, const std::st
   }
   MST_TRY(const Compiled c, compile(graph, target, w.options));
   std::string warnings;
-  for (const Error& warning : c.assignment.warnings) warnings += to_string(warning, "warning") + "\n";
+  for (const auto* list : {&c.assignment.warnings, &c.sync.warnings, &c.schedule.warnings}) {
+    for (const Error& warning : *list) warnings += to_string(warning, "warning") + "\n";
+  }
   if (w.verb == "schedule") return warnings + print(graph, c.schedule);
   if (w.verb == "rules") {
     std::string out = warnings;

@@ -128,6 +128,11 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["pairs_inserted"] = c.sync.inserted;
   json["pairs_kept"] = c.sync.kept.size();
   json["pairs_compat"] = c.sync.compat ? Json(c.sync.compat->kept()) : Json(nullptr);
+  json["compat"] = nullptr;
+  if (const auto& k = c.sync.compat) {
+    json["compat"] = {{"inserted", k->inserted}, {"after_send", k->after_send}, {"after_receive", k->after_receive},
+                      {"after_activate", k->after_activate}, {"after_switch", k->after_switch}, {"added", k->added}};
+  }
   json["records"] = sync.records;
   json["waits"] = sync.waits;
   json["event_ids"] = c.schedule.event_kind == EventKind::event ? c.schedule.event_count : 0;
@@ -167,8 +172,11 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
   fmt::format_to(to, "sync       {} needed, {} implied and dropped; {}, {}, {}\n",
                  counted(c.sync.kept.size(), "pair"), c.sync.dropped.size(), counted(sync.records, "record"), counted(sync.waits, "wait"),
                  counted(c.schedule.event_count, "event id"));
-  if (c.sync.mode == SyncMode::exact && c.sync.compat) {
-    fmt::format_to(to, "compat     Graph Engine's three rules would keep {} of {} pairs\n", c.sync.compat->kept(), c.sync.compat->inserted);
+  if (const auto& k = c.sync.compat; k && c.sync.mode == SyncMode::compat) {
+    fmt::format_to(to, "compat     {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} added: {} kept\n",
+                   k->inserted, k->after_send, k->after_receive, k->after_activate, k->after_switch, k->added, k->kept());
+  } else if (k) {
+    fmt::format_to(to, "compat     Graph Engine's three rules would keep {} of {}\n", k->kept(), counted(k->inserted + k->added, "pair"));
   }
   if (c.schedule.has_control()) {
     out += "memory     not planned: control flow runs on the device\n";
