@@ -207,7 +207,8 @@ Result<Starts> expand_switches(const StartInput& in, Starts starts) {
   if (!any) return starts;
   const auto labelled = labelled_streams(in.graph, in.on);
   const std::vector<Streams> attached = attached_streams(in);
-  for (StartList& list : starts.lists) {
+  for (std::size_t i = 0; i < starts.lists.size(); ++i) {
+    StartList& list = starts.lists[i];
     if (!list.is_switch) continue;
     std::vector<Streams> branches;
     if (const auto& labels = in.graph.annotations().activates.get(list.node); labels && !labels->empty()) {
@@ -221,7 +222,7 @@ Result<Starts> expand_switches(const StartInput& in, Starts starts) {
         branches.push_back(with_pieces(in, it->second, attached, std::nullopt));
       }
     } else {
-      for (const std::uint32_t s : list.streams) branches.push_back(with_pieces(in, {s}, attached, std::nullopt));
+      for (const StreamId s : in.activation.activators[i].by_index) branches.push_back(with_pieces(in, {s.index}, attached, std::nullopt));
     }
     if (branches.empty() || (in.graph.type(list.node) == "StreamSwitch" && branches.size() != 1)) {
       return Error{ErrorCode::control_flow, fmt::format("switch {} has {} targets, a {} has {}", node_name(in.graph, list.node), branches.size(),

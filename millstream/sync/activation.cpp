@@ -45,12 +45,13 @@ class ActivationPlanner {
 
   // Streams of each stream label, ascending.
   void index_labels() {
-    if (on_.streams.size() <= 1) return;  // every label shares the one stream
+    // Where labels were not asked, as in a baseline of one stream, all nodes share a stream that carries none.
+    const bool ignored = on_.streams.size() <= 1 && (on_.streams.empty() || on_.streams[StreamId(0)].label.empty());
     for (const NodeId n : graph_.nodes()) {
       const auto& label = notes_.label.get(n);
       if (!label || !on_.placement[n]) continue;
       std::vector<StreamId>& list = by_label_[graph_.text(*label)];
-      if (!in(list, on_.placement[n]->stream)) list.push_back(on_.placement[n]->stream);
+      if (!ignored && !in(list, on_.placement[n]->stream)) list.push_back(on_.placement[n]->stream);
     }
     for (auto& [label, list] : by_label_) std::sort(list.begin(), list.end());
   }
@@ -78,7 +79,7 @@ class ActivationPlanner {
         for (const StringId label : *labels) {
           const auto found = by_label_.find(graph_.text(label));
           if (found == by_label_.end()) {
-            if (is_switch && on_.streams.size() > 1) {
+            if (is_switch) {
               return Error{ErrorCode::control_flow,
                            fmt::format("switch {}: no stream carries label {}", name(n), quote(graph_.text(label)))}
                   .help("the nodes of the branch need that stream label");
@@ -94,7 +95,9 @@ class ActivationPlanner {
           if (known == preset.end() && (id < 0 || static_cast<std::uint64_t>(id) >= on_.streams.size())) {
             return Error{ErrorCode::control_flow, fmt::format("{} starts stream {}, but there are {} streams", name(n), id, on_.streams.size())};
           }
-          add(a, known != preset.end() ? known->second : StreamId(static_cast<std::size_t>(id)));
+          const StreamId s = known != preset.end() ? known->second : StreamId(static_cast<std::size_t>(id));
+          add(a, s);
+          if (is_switch) a.by_index.push_back(s);
         }
       }
       const auto& roles = notes_.roles.get(n);

@@ -21,6 +21,8 @@ struct Activator {
   /// Of a loop_active node: the StreamSwitch up to two control edges before it. What the node starts again
   /// must have ended before that switch.
   std::optional<NodeId> loop_switch = std::nullopt;
+  /// Of a switch that names stream ids: what each index starts, so with repeats.
+  std::vector<StreamId> by_index = {};
   friend bool operator==(const Activator&, const Activator&) = default;
 };
 
@@ -40,7 +42,8 @@ struct Activation {
 /// carry a stream label, unless jumps decide whether the scope runs. For a loop activation without
 /// labels every stream that nothing else starts. Attached streams follow their main stream into each list,
 /// unless a stream that nothing starts uses them as well. No work when the graph has neither scopes nor
-/// activations. On one stream labels start nothing.
+/// activations. Where one stream without a label holds every
+/// node, labels start nothing.
 /// Errors: E09 (a node starts its own stream), E10 (a stream that only streams start which never run), E22 (a switch without a target that exists, a loop activation
 /// without a switch before it).
 Result<Activation> plan_activation(const Graph& graph, const StreamAssignment& on);

@@ -155,6 +155,16 @@ bool Conditions::carries(StreamId s, StringId label) const {
   return false;
 }
 
+// Whether `s` is attached to a node of stream `main`. Linear.
+bool Conditions::beside(StreamId s, StreamId main) const {
+  if (!on_.streams[s].attached) return false;
+  for (const NodeId n : graph_.nodes()) {
+    const auto& attached = on_.attached.get(n);
+    if (attached && on_.placement[n] && on_.placement[n]->stream == main && std::find(attached->begin(), attached->end(), s) != attached->end()) return true;
+  }
+  return false;
+}
+
 Conditions::Sum Conditions::of_start(StreamId s, NodeId a) {
   if (!is_stream_switch(graph_.type(a))) return of_task(a, true);
   const std::uint32_t variable = variable_of_switch(a);
@@ -170,8 +180,8 @@ Conditions::Sum Conditions::of_start(StreamId s, NodeId a) {
     }
     for (const Activator& k : activation_.activators) {
       if (k.node != a || by_label) continue;
-      for (std::uint32_t i = 0; i < k.streams.size() && i < values_[variable]; ++i) {
-        if (k.streams[i] == s) taken.products.push_back({{variable, i}});
+      for (std::uint32_t i = 0; i < k.by_index.size(); ++i) {
+        if (k.by_index[i] == s || beside(s, k.by_index[i])) taken.products.push_back({{variable, i}});
       }
     }
   }
@@ -286,20 +296,25 @@ std::string Conditions::describe(NodeId n) const {
   }
   const ScopeId scope = flow_.scoped() ? flow_.region_of(n) : ScopeId(0);
   if (scope.index != 0) region += fmt::format("{}in scope \"{}\"", region.empty() ? "" : ", ", graph_.scope(scope).name);
+  if (const auto& dim = graph_.annotations().batch.get(n)) {
+    region += fmt::format("{}of batch {}", region.empty() ? "" : ", ", quote(graph_.text(*dim)));
+  }
   return who + (region.empty() ? ", which always runs" : ", " + region);
 }
 
 std::optional<Error> Conditions::conditional_wait(const SyncPair& pair) {
   if (pair.from == pair.to || !on_.placement[pair.from] || !on_.placement[pair.to]) return std::nullopt;
-  const auto error = [&](std::string why) {
+  const auto error = [&](std::string why, std::string_view help = "let what joins the branches stand between the two, or put both into one branch") {
     return Error{ErrorCode::conditional_wait, fmt::format("{} cannot wait for {}: {}", quote_name(graph_.name(pair.to)), quote_name(graph_.name(pair.from)), why)}
         .note("sender: " + describe(pair.from))
         .note("receiver: " + describe(pair.to))
-        .help("let what joins the branches stand between the two, or put both into one branch");
+        .help(std::string(help));
   };
   const auto& a = graph_.annotations().batch.get(pair.from);
   const auto& b = graph_.annotations().batch.get(pair.to);
-  if (a && b && *a != *b) return error("the two run for different dims, never both");
+  if (a && b && *a != *b) {
+    return error("the two run for different dims, never both", "take the edge between them out, or give both the same batch label, or none to what always runs");
+  }
   if (flow_.leaves(pair.from)) return error("what stands behind a jump never runs");
   if (repeated_scope(pair.from, true) != repeated_scope(pair.to, false)) return error("the two run a different number of times");
   if (!implies(of_task(pair.to, false), of_task(pair.from, true))) {

@@ -48,6 +48,7 @@ class Conditions {
   Sum of_task(NodeId n, bool behind);
   Sum of_start(StreamId s, NodeId activator);
   bool carries(StreamId s, StringId label) const;
+  bool beside(StreamId s, StreamId main) const;
   /// Equal for tasks of one condition; nullopt for a task that always runs.
   std::optional<std::array<std::uint32_t, 3>> key_of(NodeId n) const;
   Sum within_scopes(Sum sum, ScopeId region) const;
