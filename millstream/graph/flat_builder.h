@@ -41,6 +41,7 @@ class FlatBuilder {
   Result<NodeId> copy_node(Level& level, NodeId n);
   /// The flat nodes of the level and of the scopes in it, as they run.
   Result<std::vector<NodeId>> copy_nodes(Level& level);
+  void rename_peers(const Level& level);
 
   // -- control flow (flatten_control.cpp). Each lowering gives the nodes of its scopes, as they run.
   struct Owner;

@@ -141,9 +141,32 @@ Result<std::vector<NodeId>> FlatBuilder::copy_nodes(Level& level) {
     for (const NodeId n : g.order()) order.insert(order.end(), blocks[n].begin(), blocks[n].end());
     order_fixed_ = true;
   }
+  if (level.scope.index != 0) rename_peers(level);
   for (const ControlEdge& e : g.control_edges()) control_.push_back({*level.nodes[e.from], *level.nodes[e.to]});
   for (const ControlEdge& e : g.loop_back_edges()) graph_.add_loop_back_edge(*level.nodes[e.from], *level.nodes[e.to]);
   return order;
+}
+
+// "SendTo;PEER;K": a peer of the same body has got another name; what is no node there keeps the name it has.
+void FlatBuilder::rename_peers(const Level& level) {
+  const Graph& g = level.source;
+  const auto& given = g.annotations().multiplex;
+  if (given.empty()) return;
+  for (const NodeId n : g.nodes()) {
+    const auto& list = given.get(n);
+    if (!list) continue;
+    std::vector<StringId> ids;
+    for (const StringId id : *list) {
+      std::string text(g.text(id));
+      const std::size_t first = text.find(';'), last = text.rfind(';');
+      if (first != last) {
+        const auto peer = g.find_node(std::string_view(text).substr(first + 1, last - first - 1));
+        if (peer) text.replace(first + 1, last - first - 1, graph_.name(*level.nodes[*peer]));
+      }
+      ids.push_back(graph_.intern(text));
+    }
+    graph_.annotations().multiplex.set(*level.nodes[n], std::move(ids));
+  }
 }
 
 Result<Graph> FlatBuilder::build(const Graph& root) {

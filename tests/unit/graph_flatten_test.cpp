@@ -59,14 +59,14 @@ TEST(Flatten, ABodyOfADumpKeepsItsOwnNetOutput) {
 TEST(Flatten, NotesOfBodiesSurvive) {
   const auto g = parse_graph(
       "graph\n  x = Op()\n  y = PartitionedCall(x) {f=body(b)}\n"
-      "body b\n  input p\n  q = Op(p) @label(\"l\") @user_label(\"u\") @priority(3) @attached(1, \"k\") @continuous(\"c\") @batch(\"Batch_0\") "
+      "body b\n  input p\n  r = Op(p)\n  q = Op(p) @label(\"l\") @user_label(\"u\") @priority(3) @attached(1, \"k\") @continuous(\"c\") @batch(\"Batch_0\") "
       "@multiplex(\"SendTo;r;0\") @used_streams(2) @inner_parallel(false) @new_stream(4)\n  output q\n", "t.mst");
   ASSERT_TRUE(g.ok()) << to_string(g.error());
   const auto flat = flatten(*g);
   ASSERT_TRUE(flat.ok());
   EXPECT_EQ(rare_notes(*flat, *flat->find_node("y/f/q")),
             " @scope(\"y/f\") @inner_parallel(false) @new_stream(4) @attached(1, \"k\") @continuous(\"c\") @batch(\"Batch_0\") "
-            "@multiplex(\"SendTo;r;0\") @used_streams(2)");
+            "@multiplex(\"SendTo;y/f/r;0\") @used_streams(2)");
 }
 
 // Random trees of control flow: every scope holds a few tasks and, above the last depth, an owner of scopes.
