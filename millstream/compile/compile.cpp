@@ -65,10 +65,17 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
   // Users of the rule chain compare the pairs kept with what Graph Engine would keep.
   if (out.assignment.clusters != 0 && sync.mode == SyncMode::exact) sync.count_compat = true;
   const std::uint32_t cap = sync.kind == EventKind::notify ? target.limits.notifies : target.limits.events;
-  sync.max_pairs = std::min(sync.max_pairs, cap);
   MST_TRY(out.sync, plan_sync(graph, out.assignment, sync));
   clock.done("sync");
-  MST_TRY(out.schedule, lower(graph, out.assignment, out.sync, target, options.lower));
+  Result<Schedule> lowered = lower(graph, out.assignment, out.sync, target, options.lower);
+  const bool too_many = !lowered.ok() && (lowered.error().code == ErrorCode::allocation_limit || lowered.error().code == ErrorCode::notify_limit);
+  if (sync.mode == SyncMode::fewest && too_many) {
+    // Pairs share ids, so only the ids say whether they must be fewer.
+    sync.max_pairs = std::min(sync.max_pairs, cap);
+    MST_TRY(out.sync, plan_sync(graph, out.assignment, sync));
+    lowered = lower(graph, out.assignment, out.sync, target, options.lower);
+  }
+  MST_TRY(out.schedule, std::move(lowered));
   clock.done("lower");
   if (out.schedule.has_control()) {
     // Buffers of branches that exclude each other and of iterations need rules of their own.
