@@ -75,6 +75,24 @@ Result<SyncPlan> plan_compat(const ReduceInput& in) {
 
 }  // namespace
 
+std::uint32_t given_by_activations(const SyncPlan& plan) {
+  std::vector<std::uint8_t> needs_pair(plan.starts.size(), 0);
+  const auto any_pair = [&](std::uint32_t begin, std::uint32_t length) {
+    return std::any_of(plan.path_pool.begin() + begin, plan.path_pool.begin() + begin + length, [&](PairId step) {
+      return step.index < kStartStep || needs_pair[step.index - kStartStep] != 0;
+    });
+  };
+  for (std::size_t f = 0; f < plan.starts.size(); ++f) {  // a fact names earlier ones
+    const StartFact& fact = plan.starts[f];
+    for (std::uint32_t w = fact.ways_begin; w < fact.ways_begin + fact.ways; ++w) {
+      if (any_pair(plan.start_ways[w].path_begin, plan.start_ways[w].path_length)) needs_pair[f] = 1;
+    }
+  }
+  return static_cast<std::uint32_t>(std::count_if(plan.dropped.begin(), plan.dropped.end(), [&](const DroppedPair& d) {
+    return !any_pair(d.path_begin, d.path_length);
+  }));
+}
+
 Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const SyncOptions& options) {
   if (on.placement.size() != graph.node_count()) {
     return Error{ErrorCode::plan_mismatch, fmt::format("the assignment has {} nodes, the graph {}", on.placement.size(),

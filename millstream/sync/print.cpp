@@ -25,7 +25,9 @@ class PlanPrinter {
       path(d.pair.from, d.path_begin, d.path_length, d.pair.to);
       out_ += '\n';
     }
-    out_ += fmt::format("{} pairs inserted, {} kept, {} dropped\n", plan_.inserted, plan_.kept.size(), plan_.dropped.size());
+    const std::uint32_t given = given_by_activations(plan_);
+    out_ += fmt::format("{} pairs inserted, {} kept, {} dropped{}\n", plan_.inserted - given, plan_.kept.size(), plan_.dropped.size() - given,
+                        given == 0 ? "" : fmt::format("; activations give {} more", given));
     if (plan_.compat) {
       const CompatCounts& c = *plan_.compat;
       out_ += fmt::format("compat: {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} added: {} kept\n",

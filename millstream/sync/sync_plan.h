@@ -130,6 +130,10 @@ struct SyncPlan {
 /// record that may not happen), deadlock, plan_mismatch.
 Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const SyncOptions& options);
 
+/// Dropped pairs that activations and the order of streams alone imply. Graph Engine inserts none for them, so what a
+/// user compares with its counts leaves them out of `inserted`. O(steps).
+std::uint32_t given_by_activations(const SyncPlan& plan);
+
 /// Kept pairs with their reason, dropped pairs with the path that implies each; one a line.
 std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
 /// What implies a dropped pair: "a -> b .. c -> d", "=>" where an activation or a jump leads on.

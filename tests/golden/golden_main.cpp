@@ -262,8 +262,8 @@ Result<std::string> answer(const Graph& given, const Directive& d, const std::st
   }
   if (w.verb == "decisions") return warnings + decisions(graph, target, w.options, c.assignment);
   if (w.verb == "compile") {
-    return warnings + fmt::format("inserted {}, kept {}, dropped {}, event ids {}, streams {}\n", c.sync.inserted, c.sync.kept.size(),
-                                  c.sync.dropped.size(), c.schedule.event_count, c.schedule.streams.size());
+    return warnings + fmt::format("inserted {}, kept {}, dropped {}, event ids {}, streams {}\n", c.sync.inserted - given_by_activations(c.sync), c.sync.kept.size(),
+                                  c.sync.dropped.size() - given_by_activations(c.sync), c.schedule.event_count, c.schedule.streams.size());
   }
   if (w.verb == "run") {
     auto backend = make_sim_backend(target, durations_us(graph, target, c.assignment.threads_per_op), false);

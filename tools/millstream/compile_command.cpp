@@ -125,7 +125,7 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
     json["split_points"].push_back({{"node", std::string(graph.name(p.node))}, {"opened", p.opened.index}, {"reason", p.reason}});
   }
   json["threads_per_op"] = c.assignment.threads_per_op;
-  json["pairs_inserted"] = c.sync.inserted;
+  json["pairs_inserted"] = c.sync.inserted - given_by_activations(c.sync);
   json["pairs_kept"] = c.sync.kept.size();
   json["pairs_compat"] = c.sync.compat ? Json(c.sync.compat->kept()) : Json(nullptr);
   json["compat"] = nullptr;
@@ -170,7 +170,7 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
   fmt::format_to(to, "{}: {}, target {} ({})\n", graph.name(), counted(graph.node_count(), "node"), target.name, counted(target.cores, "core"));
   fmt::format_to(to, "streams    {} ({} an operator)\n", c.schedule.streams.size(), counted(c.assignment.threads_per_op, "thread"));
   fmt::format_to(to, "sync       {} needed, {} implied and dropped; {}, {}, {}\n",
-                 counted(c.sync.kept.size(), "pair"), c.sync.dropped.size(), counted(sync.records, "record"), counted(sync.waits, "wait"),
+                 counted(c.sync.kept.size(), "pair"), c.sync.dropped.size() - given_by_activations(c.sync), counted(sync.records, "record"), counted(sync.waits, "wait"),
                  counted(c.schedule.event_count, "event id"));
   if (const auto& k = c.sync.compat; k && c.sync.mode == SyncMode::compat) {
     fmt::format_to(to, "compat     {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} added: {} kept\n",
