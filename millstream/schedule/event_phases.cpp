@@ -56,6 +56,32 @@ Result<Entry> parse_entry(const Graph& graph, const std::unordered_map<std::stri
   return Entry{word == "SendTo", it->second, static_cast<std::uint32_t>(k)};
 }
 
+struct Sharing {
+  NodeId named_at, from, to;
+  std::uint32_t id = 0;
+};
+
+// What all nodes ask for: the senders first, then the receivers.
+Result<std::vector<Sharing>> sharings(const Graph& graph) {
+  const auto& entries = graph.annotations().multiplex;
+  std::vector<Sharing> sends, receives;
+  if (entries.empty()) return sends;
+  std::unordered_map<std::string_view, NodeId> nodes;
+  for (const NodeId n : graph.nodes()) nodes.try_emplace(graph.name(n), n);
+  for (const NodeId n : graph.order()) {
+    const auto& list = entries.get(n);
+    if (!list) continue;
+    for (const StringId text : *list) {
+      MST_TRY(const Entry e, parse_entry(graph, nodes, n, graph.text(text)));
+      (e.send ? sends : receives).push_back({n, e.send ? n : e.peer, e.send ? e.peer : n, e.id});
+    }
+  }
+  sends.insert(sends.end(), receives.begin(), receives.end());
+  return sends;
+}
+
+std::uint64_t ends(NodeId from, NodeId to) { return std::uint64_t{from.index} << 32 | to.index; }
+
 }  // namespace
 
 Result<Events> reuse_across_dims(const Graph& graph, Events events) {
@@ -101,37 +127,41 @@ Result<Events> reuse_across_dims(const Graph& graph, Events events) {
 }
 
 Result<Events> multiplex(const Graph& graph, Events events, std::uint32_t threshold) {
-  const auto& entries = graph.annotations().multiplex;
-  if (entries.empty()) return events;
-  std::unordered_map<std::string_view, NodeId> nodes;
-  for (const NodeId n : graph.nodes()) nodes.try_emplace(graph.name(n), n);
-  std::vector<std::pair<NodeId, Entry>> sends, receives;
-  for (const NodeId n : graph.order()) {
-    const auto& list = entries.get(n);
-    if (!list) continue;
-    for (const StringId text : *list) {
-      MST_TRY(const Entry e, parse_entry(graph, nodes, n, graph.text(text)));
-      (e.send ? sends : receives).push_back({n, e});
-    }
-  }
-  if (events.count <= threshold) return events;
-  // First event of each pair of nodes.
-  std::unordered_map<std::uint64_t, std::uint32_t> first;
+  MST_TRY(const std::vector<Sharing> asked, sharings(graph));
+  if (asked.empty() || events.count <= threshold) return events;
+  std::unordered_map<std::uint64_t, std::uint32_t> first;  // event of each pair of nodes
   for (std::uint32_t i = 0; i < events.uses.size(); ++i) {
     const EventUse& u = events.uses[i];
-    if (u.from && u.to) first.try_emplace(std::uint64_t{u.from->index} << 32 | u.to->index, i);
+    if (u.from && u.to) first.try_emplace(ends(*u.from, *u.to), i);
   }
   std::uint32_t count = events.count;
-  const auto share = [&](NodeId from, NodeId to, std::uint32_t k) {
-    const auto it = first.find(std::uint64_t{from.index} << 32 | to.index);
-    if (it == first.end()) return;  // reduced away
-    events.uses[it->second].id = events.count + k;
-    count = std::max(count, events.count + k + 1);
-  };
-  for (const auto& [n, e] : sends) share(n, e.peer, e.id);
-  for (const auto& [n, e] : receives) share(e.peer, n, e.id);
+  for (const Sharing& s : asked) {
+    const auto it = first.find(ends(s.from, s.to));
+    if (it == first.end()) continue;  // reduced away
+    events.uses[it->second].id = events.count + s.id;
+    count = std::max(count, events.count + s.id + 1);
+  }
   events.count = count;
   return events;
+}
+
+Result<std::vector<Error>> multiplex_warnings(const Graph& graph, const Events& events, std::uint32_t threshold) {
+  std::vector<Error> out;
+  MST_TRY(const std::vector<Sharing> asked, sharings(graph));
+  if (asked.empty() || events.count <= threshold) return out;
+  std::unordered_map<std::uint64_t, std::uint32_t> between;
+  for (const EventUse& u : events.uses) {
+    if (u.from && u.to) ++between[ends(*u.from, *u.to)];
+  }
+  for (const Sharing& s : asked) {
+    const auto it = between.find(ends(s.from, s.to));
+    if (it == between.end() || it->second < 2) continue;
+    out.push_back(Error{ErrorCode::no_effect,
+                        fmt::format("event multiplexing of node {}: {} events lead from {} to {}; only the first takes the number {}",
+                                    quote_name(graph.name(s.named_at)), it->second, quote_name(graph.name(s.from)), quote_name(graph.name(s.to)), s.id)}
+                      .help("sync=exact keeps one event for two nodes"));
+  }
+  return out;
 }
 
 Result<Events> make_continuous(const Graph& graph, Events events) {

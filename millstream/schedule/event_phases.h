@@ -34,6 +34,9 @@ Result<Events> reuse_across_dims(const Graph& graph, Events events);
 /// above `threshold` events; the texts are checked always. Errors: bad_attribute (E16) with node and text.
 Result<Events> multiplex(const Graph& graph, Events events, std::uint32_t threshold);
 
+/// Of each text that multiplex obeys although several events join its two nodes. Errors: those of multiplex.
+Result<std::vector<Error>> multiplex_warnings(const Graph& graph, const Events& events, std::uint32_t threshold);
+
 /// Ids dense from 0 by first sender in execution order. Errors: wait_without_record (E05).
 Result<Events> make_continuous(const Graph& graph, Events events);
 

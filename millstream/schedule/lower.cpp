@@ -72,7 +72,7 @@ class Lowering {
     open_streams();
     MST_TRY_VOID(emit());
     if (!out_.controls.empty() || starts_.streams > splitting_.streams) MST_TRY_VOID(finish_control());
-    out_.warnings = std::move(splitting_.warnings);
+    out_.warnings.insert(out_.warnings.begin(), std::make_move_iterator(splitting_.warnings.begin()), std::make_move_iterator(splitting_.warnings.end()));
     MST_TRY(std::vector<Error> warnings, hold_limits(graph_, on_, out_, target_, options_));
     out_.warnings.insert(out_.warnings.end(), std::make_move_iterator(warnings.begin()), std::make_move_iterator(warnings.end()));
     return std::move(out_);
@@ -150,7 +150,7 @@ class Lowering {
     return out;
   }
 
-  Result<std::vector<EventId>> number(const std::vector<NodeId>& walk) const {
+  Result<std::vector<EventId>> number(const std::vector<NodeId>& walk) {
     const PairLanes lanes{graph_, on_, pairs(), walk, lane_, starts_.streams, always()};
     std::vector<EventId> ids = colour_events(lanes, options_.event_ids);
     const Annotations& a = graph_.annotations();
@@ -165,6 +165,7 @@ class Lowering {
       MST_TRY(events, reuse_across_dims(graph_, std::move(events)));
     }
     const std::uint32_t own = events.count;
+    MST_TRY(out_.warnings, multiplex_warnings(graph_, events, options_.multiplex_threshold));
     MST_TRY(events, multiplex(graph_, std::move(events), options_.multiplex_threshold));
     std::vector<std::uint32_t> group(ids.size(), kEnd);
     for (std::size_t i = 0; i < ids.size(); ++i) {

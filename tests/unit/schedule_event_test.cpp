@@ -55,6 +55,10 @@ TEST(EventPhases, MultiplexingReplacesTheFirstEventOfBothNodes) {
   EXPECT_EQ(text(p, *out), Uses({"a->b:0", "a->b:1", "c->d:0"}));
   EXPECT_EQ(out->count, 2u);
   EXPECT_EQ(*multiplex(p.graph, in, 6), in) << "not above the threshold";
+  const auto warnings = multiplex_warnings(p.graph, in, 0);
+  ASSERT_TRUE(warnings.ok());
+  ASSERT_EQ(warnings->size(), 1u);
+  EXPECT_EQ(warnings->front().message, "event multiplexing of node a: 2 events lead from a to b; only the first takes the number 0");
 }
 
 TEST(EventPhases, BadMultiplexingTextIsQuoted) {
