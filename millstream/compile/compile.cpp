@@ -39,6 +39,9 @@ class StageClock {
 // or where no stream runs one of them between what leads to it.
 bool warned_of(const Graph& graph, const Compiled& made, const Violation& v) {
   if (v.kind != Violation::Kind::race || !v.first || !v.second || made.sync.lost.empty()) return false;
+  for (const SyncPair& p : made.sync.lost) {
+    if (p.from == *v.first && p.to == *v.second) return true;
+  }
   IdVec<NodeId, std::uint8_t> runs(graph.node_count(), 0);
   for (const PhysicalStream& s : made.schedule.streams) {
     for (const Task& t : s.tasks) {

@@ -47,6 +47,24 @@ TEST_F(CliAnswers, AnOutputFileThatCannotBeMeantIsRefusedBeforeTheRun) {
   }
 }
 
+TEST_F(CliAnswers, CompatCountsCompareWithThePairsThatAreKept) {
+  put("shared.mst",
+      "graph\n  input x : f32[4]\n  a = Relu(x) @label(\"s0\")\n  k1 = Relu(x) @label(\"s0\") @attached(1, \"k\")\n"
+      "  k2 = Relu(x) @label(\"s1\") @attached(1, \"k\")\n  d = Relu(a) @label(\"s1\")\n  output k1, k2, d\n");
+  ASSERT_EQ(run("compile shared.mst --target npu --strategy ge --json"), 0) << err();
+  const Json exact = json();
+  EXPECT_EQ(exact["pairs_kept"], 4);
+  EXPECT_EQ(exact["pairs_compat"], 5);
+  EXPECT_EQ(exact["compat"]["inserted"], 1);
+  EXPECT_EQ(exact["compat"]["after_switch"], 1);
+  EXPECT_EQ(exact["compat"]["added"], 4);
+  ASSERT_EQ(run("compile shared.mst --target npu --strategy ge --set sync=compat --json"), 0) << err();
+  EXPECT_EQ(json()["compat"], exact["compat"]);
+  EXPECT_EQ(json()["pairs_kept"], 5);
+  ASSERT_EQ(run("compile shared.mst --target npu --strategy ge --set sync=compat"), 0) << err();
+  EXPECT_TRUE(out_has("1 inserted, 1 after send, 1 after receive, 1 after activate, 1 after switch, 4 added: 5 kept")) << out();
+}
+
 TEST_F(CliAnswers, ADifferenceNamesItsWorstElement) {
   put("copy.mst", "graph\n  input x : f32[2,3]\n  y = Relu(x)\n  output y\n");
   Tensor x(DType::f32, {2, 3}), want(DType::f32, {2, 3});
