@@ -65,6 +65,10 @@ Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target
   const auto refuse = [&](std::string text) {
     if (++refusals <= kMaxListed) refused.push_back(std::move(text));
   };
+  const Engine* left_out = nullptr;
+  for (const Engine& e : target.engines) {
+    if (e.name == excluded) left_out = &e;
+  }
   const bool pinned = !graph.annotations().engine.empty();
   for (const NodeId n : graph.nodes()) {
     if (pinned) {
@@ -93,8 +97,12 @@ Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target
       }
     }
     if (found == kNobody) {
-      refuse(fmt::format("{} of type {}: no engine of target {} takes this type", graph.name(n),
-                         graph.type(n), target.name));
+      if (left_out != nullptr && takes(*left_out, graph.type(n))) {
+        refuse(fmt::format("{} of type {}: of target {} only {} takes this type, which option excluded_engine or engine_type leaves out",
+                           graph.name(n), graph.type(n), target.name, left_out->name));
+      } else {
+        refuse(fmt::format("{} of type {}: no engine of target {} takes this type", graph.name(n), graph.type(n), target.name));
+      }
       continue;
     }
     out[n] = EngineId(found);
@@ -107,10 +115,11 @@ Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target
   if (refusals > kMaxListed) error.note(fmt::format("and {} more", refusals - kMaxListed));
   std::string names;
   for (const Engine& e : target.engines) {
+    if (&e == left_out) continue;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", e.name);
   }
-  return std::move(error.help(
-      fmt::format("engines of target {}: {}; add the type to op_types of one", target.name, names)));
+  return std::move(error.help(fmt::format("engines of target {}{}: {}; add the type to op_types of one", target.name,
+                                          left_out == nullptr ? "" : fmt::format(" without {}", left_out->name), names)));
 }
 
 }  // namespace millstream
