@@ -32,7 +32,7 @@ namespace {
 std::uint32_t home_of(const Graph& graph, NodeId n) {
   for (ScopeId s = graph.scope_of(n); s.index != 0; s = graph.scope(s).parent) {
     const std::string_view type = graph.type(*graph.scope(s).parent_node);
-    if (type != "PartitionedCall" && type != "StatefulPartitionedCall") return s.index;
+    if (type != "PartitionedCall" && type != "StatefulPartitionedCall" && type != "StatelessPartitionedCall") return s.index;
   }
   return 0;
 }

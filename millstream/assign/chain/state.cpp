@@ -96,7 +96,7 @@ std::uint32_t ChainState::region() const {
   ScopeId s = scope;
   while (s.index != 0) {
     const std::string_view type = graph.type(*graph.scope(s).parent_node);
-    if (type != "PartitionedCall" && type != "StatefulPartitionedCall") return s.index;
+    if (type != "PartitionedCall" && type != "StatefulPartitionedCall" && type != "StatelessPartitionedCall") return s.index;
     s = graph.scope(s).parent;
   }
   return 0;
