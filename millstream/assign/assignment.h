@@ -79,6 +79,10 @@ struct StreamAssignment {
   std::optional<Estimate> estimate;   ///< set by assign_streams
 
   std::uint32_t attached_count() const;
+  /// Main and attached streams of the model: one where nothing runs.
+  std::uint32_t stream_count() const;
+  /// The id a node is reported under: stream 0 for one that emits no task.
+  StreamId reported_stream(NodeId n) const { return stream_of(n).value_or(StreamId(0)); }
   StreamId new_stream(StreamInfo info = {}) { return streams.push_back(std::move(info)); }
   std::optional<StreamId> stream_of(NodeId n) const {
     return placement[n] ? std::optional<StreamId>(placement[n]->stream) : std::nullopt;

@@ -12,6 +12,10 @@ std::uint32_t StreamAssignment::attached_count() const {
   return count;
 }
 
+std::uint32_t StreamAssignment::stream_count() const {
+  return streams.empty() ? 1 : static_cast<std::uint32_t>(streams.size());
+}
+
 std::vector<Error> verify(const Graph& graph, const StreamAssignment& on) {
   std::vector<Error> out;
   const auto add = [&](ErrorCode code, std::string message) { out.push_back(Error{code, std::move(message)}); };

@@ -83,6 +83,8 @@ struct Schedule {
   std::vector<SplitPoint> splits;  ///< by opened stream
   std::vector<Error> warnings;
   bool has_control() const { return !controls.empty(); }
+  /// Physical streams of the model: one where nothing runs.
+  std::size_t stream_count() const { return streams.empty() ? 1 : streams.size(); }
   /// What the streams run; how it came about (splits, warnings) does not count.
   friend bool operator==(const Schedule& a, const Schedule& b) {
     return a.streams == b.streams && a.logical_streams == b.logical_streams && a.event_count == b.event_count &&

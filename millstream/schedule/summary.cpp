@@ -95,7 +95,7 @@ AllocationSummary summarize(const Graph& graph, const StreamAssignment& on, cons
     }
   }
   count_followed(graph, on, schedule, out);
-  out.streams = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(schedule.streams.size()));
+  out.streams = static_cast<std::uint32_t>(schedule.stream_count());
   (schedule.event_kind == EventKind::notify ? out.notifies : out.events) = schedule.event_count;
   out.pairs = static_cast<std::uint32_t>(plan.kept.size());
   out.compat = plan.compat;

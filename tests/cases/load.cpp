@@ -284,7 +284,7 @@ void show_streams(const Case& c, const StreamAssignment& on, Outcome& outcome) {
     (*outcome.node_streams)[std::string(c.graph.name(n))] = s ? static_cast<std::int64_t>(s->index) : -1;
   }
   const auto attached = static_cast<std::int64_t>(on.attached_count());
-  outcome.total_stream_num = static_cast<std::int64_t>(on.streams.size());
+  outcome.total_stream_num = on.stream_count();
   outcome.stream_num = *outcome.total_stream_num - attached;
   outcome.attached.emplace();
   for (const NodeId n : c.graph.nodes()) {

@@ -59,11 +59,9 @@ Result<void> whole(const Case& c, const CompileOptions& given, Outcome& outcome)
   MST_TRY(const Compiled compiled, compile(c.graph, c.target, options));
   show_streams(c, compiled.assignment, outcome);
   show_syncs(c, compiled.sync, outcome);
-  // A model without streams still has one, and what has no stream ends on stream 0: it emits no task.
-  std::size_t own = 0;
-  for (const NodeId n : c.graph.nodes()) own += compiled.assignment.placement[n] ? 1 : 0;
-  outcome.stream_num = std::max<std::int64_t>(1, *outcome.stream_num);
-  if (own < c.graph.node_count()) outcome.unassigned_end_on = 0;
+  for (const NodeId n : c.graph.nodes()) {
+    if (!compiled.assignment.placement[n]) outcome.unassigned_end_on = compiled.assignment.reported_stream(n).index;
+  }
   std::map<std::uint32_t, std::int64_t> open;
   for (const PhysicalStream& p : compiled.schedule.streams) {
     for (const Task& t : p.tasks) {

@@ -76,6 +76,13 @@ TEST_F(Cli, AGraphWithoutTasksRuns) {
   put("through.mst", "graph\n  input x : f32[4]\n  output x\n");
   EXPECT_EQ(run("run empty.mst --compare single"), 0) << err();
   EXPECT_EQ(run("run through.mst --compare single"), 0) << err();
+  EXPECT_TRUE(out_has("streams    1 ")) << out();
+  EXPECT_EQ(run("compile through.mst --json"), 0) << err();
+  EXPECT_TRUE(out_has("\"logical_streams\": 1,")) << out();
+  EXPECT_TRUE(out_has("\"physical_streams\": 1,")) << out();
+  put("data.mst", "graph\n  d = Data() @engine(\"DNN_VM_GE_LOCAL\")\n  c = Const() @engine(\"DNN_VM_GE_LOCAL\")\n");
+  EXPECT_EQ(run("compile data.mst --target npu"), 0) << err();
+  EXPECT_TRUE(out_has("streams    1 ")) << out();
 }
 
 TEST_F(Cli, MaxMemoryHoldsForShapesThatOnlyInputsDecide) {

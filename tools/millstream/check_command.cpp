@@ -150,7 +150,7 @@ Result<int> run_check(const CheckOptions& options) {
     for (const PhysicalStream& s : loaded.schedule->streams) {
       for (const Task& t : s.tasks) waits += t.kind == Task::Kind::wait;
     }
-    fmt::print("ok: {}, {}, {}: every dependency is ordered, no deadlock, {}\n", counted(loaded.schedule->streams.size(), "stream"),
+    fmt::print("ok: {}, {}, {}: every dependency is ordered, no deadlock, {}\n", counted(loaded.schedule->stream_count(), "stream"),
                counted(graph.node_count(), "node"), counted(waits, "wait"), counted(redundant.waits.size(), "redundant wait"));
   } else {
     fmt::print("{}\n", counted(report.violations.size(), "violation"));

@@ -115,11 +115,12 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["edges"] = deps.edge_count();
   json["target"] = target.name;
   json["clusters"] = c.assignment.clusters;
-  json["logical_streams"] = c.assignment.streams.size();
+  json["logical_streams"] = c.assignment.stream_count();
   json["attached_streams"] = c.assignment.attached_count();
-  json["physical_streams"] = c.schedule.streams.size();
+  json["physical_streams"] = c.schedule.stream_count();
   json["physical_to_logical"] = Json::array();
   for (const PhysicalStream& s : c.schedule.streams) json["physical_to_logical"].push_back(s.logical.index);
+  if (c.schedule.streams.empty()) json["physical_to_logical"].push_back(0);
   json["split_points"] = Json::array();
   for (const SplitPoint& p : c.schedule.splits) {
     json["split_points"].push_back({{"node", std::string(graph.name(p.node))}, {"opened", p.opened.index}, {"reason", p.reason}});
@@ -168,7 +169,7 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
   std::string out;
   auto to = std::back_inserter(out);
   fmt::format_to(to, "{}: {}, target {} ({})\n", graph.name(), counted(graph.node_count(), "node"), target.name, counted(target.cores, "core"));
-  fmt::format_to(to, "streams    {} ({} an operator)\n", c.schedule.streams.size(), counted(c.assignment.threads_per_op, "thread"));
+  fmt::format_to(to, "streams    {} ({} an operator)\n", c.schedule.stream_count(), counted(c.assignment.threads_per_op, "thread"));
   fmt::format_to(to, "sync       {} needed, {} implied and dropped; {}, {}, {}\n",
                  counted(c.sync.kept.size(), "pair"), c.sync.dropped.size() - given_by_activations(c.sync), counted(sync.records, "record"), counted(sync.waits, "wait"),
                  counted(c.schedule.event_count, "event id"));

@@ -260,11 +260,11 @@ Result<int> run_sim(const Options& options, const Loaded& loaded, const Resolved
   json["device"] = "sim";
   json["span_us"] = static_cast<double>(trace.total_ns) / 1000;
   json["overlap"] = overlap(schedule, trace);
-  json["streams_used"] = schedule.streams.size();
+  json["streams_used"] = schedule.stream_count();
   if (!options.model.json) {
     print_grid(loaded.graph, schedule, trace);
     fmt::print("simulated  {:.3f} us on {}, overlap {:.2f}\n", static_cast<double>(trace.total_ns) / 1000,
-               counted(schedule.streams.size(), "stream"), overlap(schedule, trace));
+               counted(schedule.stream_count(), "stream"), overlap(schedule, trace));
     if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
   }
   return 0;
@@ -373,7 +373,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   json["median_ms"] = percentile(times, 0.5);
   json["min_ms"] = percentile(times, 0);
   json["p90_ms"] = percentile(times, 0.9);
-  json["streams_used"] = engine->schedule.streams.size();
+  json["streams_used"] = engine->schedule.stream_count();
   if (single) {
     if (!single_times.empty()) {
       json["single_median_ms"] = percentile(single_times, 0.5);
@@ -397,7 +397,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   if (!quiet) {
     fmt::print("ran        {} on {}, {} x {}: median {:.3f} ms, min {:.3f}, p90 {:.3f}; overlap {:.2f}\n",
                options.repeat == 1 ? std::string("once") : fmt::format("{} times", options.repeat),
-               counted(engine->schedule.streams.size(), "stream"), counted(workers, "worker"), counted(threads, "thread"), percentile(times, 0.5), percentile(times, 0), percentile(times, 0.9), share);
+               counted(engine->schedule.stream_count(), "stream"), counted(workers, "worker"), counted(threads, "thread"), percentile(times, 0.5), percentile(times, 0), percentile(times, 0.9), share);
     if (single) {
       if (!single_times.empty()) {
         if (single_threads == threads && engine->schedule == single->schedule) {
