@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "millstream/graph/flatten.h"
+#include "millstream/compile/compile.h"
 #include "millstream/import/import.h"
 #include "millstream/memory/memory_plan.h"
 #include "millstream/schedule/summary.h"
@@ -37,10 +37,7 @@ Result<Loaded> load(const std::string& path, const std::string& model) {
   millstream::ImportOptions import;
   for (const auto& [name, value] : plan.dims) import.dims.emplace(name, value);
   MST_TRY(Graph graph, millstream::import_graph(from, import));
-  if (graph.body_count() != 0 && millstream::hash_of(graph) != plan.graph_hash) {
-    MST_TRY(Graph flat, millstream::flatten(graph));
-    if (millstream::hash_of(flat) == plan.graph_hash) graph = std::move(flat);
-  }
+  MST_TRY(graph, millstream::graph_of_plan(std::move(graph), plan.graph_hash));
   MST_TRY_VOID(millstream::verify_plan(graph, plan, nullptr));
   return Loaded{std::move(graph), std::move(plan)};
 }

@@ -25,12 +25,14 @@ struct Placement {
 };
 
 struct StreamInfo {
-  /// Stream label; of a user stream label "user:" and the label. Empty: no label.
-  std::string label;
+  std::string label;  ///< stream label, or user stream label; empty: none
   std::optional<EngineId> engine;
   std::int64_t priority = 0;
   bool attached = false;        ///< a stream beside a node's own; ids follow all main streams
   bool assigned_by_pass = false;  ///< a user's stream pass placed at least one node on it
+  bool user = false;            ///< `label` is a user stream label
+  /// For messages: of a user stream label "user:" and the label.
+  std::string label_text() const { return user ? "user:" + label : label; }
   friend bool operator==(const StreamInfo&, const StreamInfo&) = default;
 };
 

@@ -59,7 +59,8 @@ Result<StreamAssignment> assign_by_label(const RuleInput& in, StreamAssignment o
     std::uint32_t& stream = (user ? user_stream : label_stream)[label->index];
     if (stream == kNone) {
       StreamInfo info;
-      info.label = fmt::format("{}{}", user ? "user:" : "", graph.text(*label));
+      info.label = std::string(graph.text(*label));
+      info.user = user.has_value();
       stream = on.new_stream(std::move(info)).index;
       priority_from.push_back(std::nullopt);
     }

@@ -110,6 +110,12 @@ Result<Graph> lower_for_chain(Graph graph) {
   return graph;
 }
 
+Result<Graph> graph_of_plan(Graph graph, std::uint64_t plan_hash) {
+  if (hash_of(graph) == plan_hash) return graph;
+  MST_TRY(Graph lowered, lower_for_chain(graph));
+  return hash_of(lowered) == plan_hash ? std::move(lowered) : std::move(graph);
+}
+
 Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options) {
   const Strategy strategy = chosen_strategy(graph, target, options.assign);
   // A device whose engines the input names jumps by itself, on one stream as on many. The host CPU drives bodies.

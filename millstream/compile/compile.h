@@ -40,6 +40,10 @@ struct Compiled {
 /// (flatten), and the nodes of each parallel group follow one another (group_chain). Errors: those of flatten.
 Result<Graph> lower_for_chain(Graph graph);
 
+/// The graph that a plan with this hash is of: lower_for_chain of the model's graph when the rule chain made the plan,
+/// otherwise the model's graph itself; also where neither has the hash, which verify_plan then says.
+Result<Graph> graph_of_plan(Graph graph, std::uint64_t plan_hash);
+
 /// The graph that compile is given: lower_for_chain of it when strategy ge decides (chosen_strategy), or strategy single
 /// on a target with engines_in_input; otherwise the graph itself, whose nested graphs the host drives. Ids of a plan are
 /// those of the prepared graph.

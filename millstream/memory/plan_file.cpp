@@ -33,7 +33,7 @@ void write(PlanWriter& w, const StreamAssignment& on) {
     w.text(s.label);
     w.number(s.engine ? std::uint64_t{s.engine->index} + 1 : 0);
     w.signed_number(s.priority);
-    w.number((s.attached ? 1 : 0) | (s.assigned_by_pass ? 2 : 0));
+    w.number((s.attached ? 1 : 0) | (s.assigned_by_pass ? 2 : 0) | (s.user ? 4 : 0));
   }
   w.number(on.placement.size());
   for (const auto& p : on.placement) {
@@ -51,6 +51,7 @@ void write(PlanWriter& w, const StreamAssignment& on) {
   w.number(on.estimate ? 1 : 0);
   if (on.estimate) write(w, *on.estimate);
   w.number(on.clusters);
+  w.number(on.skips_engines ? 1 : 0);
   std::vector<NodeId> attached;
   if (!on.attached.empty()) {
     for (const NodeId n : ids<NodeId>(on.placement.size())) {
@@ -74,9 +75,10 @@ StreamAssignment read_assignment(PlanReader& r) {
     s.label = r.text();
     if (const std::uint32_t engine = r.index(kNoId, "an engine"); engine != 0) s.engine = EngineId(engine - 1);
     s.priority = r.signed_number();
-    const std::uint32_t marks = r.index(4, "a stream's marks");
+    const std::uint32_t marks = r.index(8, "a stream's marks");
     s.attached = (marks & 1) != 0;
     s.assigned_by_pass = (marks & 2) != 0;
+    s.user = (marks & 4) != 0;
     on.streams.push_back(std::move(s));
   }
   const std::size_t nodes = r.count("placements");
@@ -109,6 +111,7 @@ StreamAssignment read_assignment(PlanReader& r) {
     on.estimate = std::move(e);
   }
   on.clusters = r.index(kNoId, "clusters");
+  on.skips_engines = r.index(2, "a mark") == 1;
   for (std::size_t n = r.count("nodes with attached streams", 3); n > 0 && r.ok(); --n) {
     const NodeId node(r.index(nodes, "a node with attached streams"));
     std::vector<StreamId> list;

@@ -54,11 +54,14 @@ class MemoryCheck {
       const auto& tasks = schedule_.streams[PhysicalStreamId(s)].tasks;
       for (std::uint32_t i = 0; i < tasks.size(); ++i) {
         const bool launch = tasks[i].kind == Task::Kind::launch;
-        if (tasks[i].index >= (launch ? graph_.node_count() : schedule_.event_count)) {
-          add(Violation::Kind::memory, fmt::format("stream {} names {} {}, which does not exist", s, launch ? "node" : "event",
+        const bool attached = tasks[i].kind == Task::Kind::attached;
+        const bool of_node = launch || attached;
+        if (tasks[i].index >= (of_node ? graph_.node_count() : schedule_.event_count)) {
+          add(Violation::Kind::memory, fmt::format("stream {} names {} {}, which does not exist", s, of_node ? "node" : "event",
                                                    tasks[i].index));
           return false;
         }
+        if (attached) parts_[tasks[i].node()].places.push_back({s, i + 1});
         if (!launch) continue;
         if (at_[tasks[i].node()].place != 0) {
           add(Violation::Kind::repeated_node, fmt::format("node {} is launched more than once", name(tasks[i].node())));
@@ -119,8 +122,9 @@ class MemoryCheck {
   }
 
   // Runs the schedule, lowest stream first as far as each gets. At each launch its outputs become tenants
-  // of their bytes: every use of the tenant before must be known to be done. Tenants further back are covered,
-  // since a tenant's first use comes behind all uses of the one before it.
+  // of their bytes: every use of the tenant before must be known to be done, to the launch and to each attached
+  // part of its node. Tenants further back are covered, since a tenant's first use comes behind all uses of the
+  // one before it.
   void sweep() {
     const std::size_t width = schedule_.streams.size();
     std::vector<Clock> clocks(width, Clock(width, 0));
@@ -139,6 +143,8 @@ class MemoryCheck {
             Clock().swap(there);
           } else if (task.kind == Task::Kind::record) {
             recorded[task.index] = clocks[s];
+          } else if (task.kind == Task::Kind::attached) {
+            join_in(task.node(), s, clocks[s]);
           } else {
             move_in(task.node(), clocks[s]);
           }
@@ -152,7 +158,16 @@ class MemoryCheck {
     }
   }
 
+  // An attached part uses its node's buffers like the launch does, which may come before it or after.
+  void join_in(NodeId n, std::uint32_t stream, const Clock& known) {
+    Parts& parts = parts_[n];
+    if (!parts.moved_in) parts.early.push_back({stream, known});
+    for (const auto& [old, v] : parts.turns) check_turn(old, v, n, stream, known);
+  }
+
   void move_in(NodeId n, const Clock& known) {
+    const auto parts = parts_.find(n);
+    if (parts != parts_.end()) parts->second.moved_in = true;
     for (const ValueId v : graph_.outputs(n)) {
       if (storages_.root(v) != v || !plan_.buffers[v] || plan_.buffers[v]->size == 0) continue;
       const std::uint64_t begin = plan_.buffers[v]->offset, end = begin + plan_.buffers[v]->size;
@@ -173,12 +188,17 @@ class MemoryCheck {
       }
       std::sort(before.begin(), before.end());
       before.erase(std::unique(before.begin(), before.end()), before.end());
-      for (const ValueId old : before) check_turn(old, v, n, known);
+      for (const ValueId old : before) {
+        check_turn(old, v, n, at_[n].stream, known);
+        if (parts == parts_.end()) continue;
+        parts->second.turns.push_back({old, v});
+        for (const auto& [stream, clock] : parts->second.early) check_turn(old, v, n, stream, clock);
+      }
       tenants_.emplace(begin, Tenant{end, v});
     }
   }
 
-  void check_turn(ValueId old, ValueId v, NodeId writer, const Clock& known) {
+  void check_turn(ValueId old, ValueId v, NodeId writer, std::uint32_t stream, const Clock& known) {
     if (kept_[old.index]) {
       Violation& x = add(Violation::Kind::memory, fmt::format("{} writes {} over {}, a result of the graph", name(writer), name(v), name(old)));
       x.first = graph_.producer(old);
@@ -187,21 +207,35 @@ class MemoryCheck {
     }
     for (std::uint32_t i = user_begin_[old.index]; i < user_begin_[old.index + 1]; ++i) {
       const NodeId user = users_[i];
-      const Place& at = at_[user];
-      if (at.place != 0 && at.place <= known[at.stream]) continue;
-      Violation& x = add(Violation::Kind::memory,
-                         at.place == 0 ? fmt::format("{} writes {} over {}, which {} uses, and no stream launches that",
-                                                     name(writer), name(v), name(old), name(user))
-                                       : fmt::format("{} on stream {} writes {} over {}, which {} uses on stream {}, and nothing "
-                                                     "orders them", name(writer), at_[writer].stream, name(v), name(old), name(user), at.stream));
-      x.first = user;
-      x.second = writer;
-      x.missing_from = user;
-      x.missing_to = writer;
-      x.streams = {PhysicalStreamId(at.stream)};
-      if (at_[writer].stream != at.stream) x.streams.push_back(PhysicalStreamId(at_[writer].stream));
+      check_use(old, v, user, at_[user], writer, stream, known);
+      const auto parts = parts_.find(user);
+      if (parts == parts_.end()) continue;
+      for (const Place& at : parts->second.places) check_use(old, v, user, at, writer, stream, known);
     }
   }
+
+  void check_use(ValueId old, ValueId v, NodeId user, const Place& at, NodeId writer, std::uint32_t stream, const Clock& known) {
+    if (at.place != 0 && at.place <= known[at.stream]) return;
+    Violation& x = add(Violation::Kind::memory,
+                       at.place == 0 ? fmt::format("{} writes {} over {}, which {} uses, and no stream launches that",
+                                                   name(writer), name(v), name(old), name(user))
+                                     : fmt::format("{} on stream {} writes {} over {}, which {} uses on stream {}, and nothing "
+                                                   "orders them", name(writer), stream, name(v), name(old), name(user), at.stream));
+    x.first = user;
+    x.second = writer;
+    x.missing_from = user;
+    x.missing_to = writer;
+    x.streams = {PhysicalStreamId(at.stream)};
+    if (stream != at.stream) x.streams.push_back(PhysicalStreamId(stream));
+  }
+
+  // A node with attached parts: where those stand, which have run before the launch, and whose bytes it took.
+  struct Parts {
+    std::vector<Place> places;
+    std::vector<std::pair<std::uint32_t, Clock>> early;  // stream, what the part knows
+    std::vector<std::pair<ValueId, ValueId>> turns;      // old, new
+    bool moved_in = false;
+  };
 
   struct Tenant {
     std::uint64_t end = 0;
@@ -213,6 +247,7 @@ class MemoryCheck {
   const MemoryPlan& plan_;
   const Storages storages_;
   IdVec<NodeId, Place> at_;
+  std::map<NodeId, Parts> parts_;
   std::vector<std::uint32_t> user_begin_;
   std::vector<NodeId> users_;
   std::vector<bool> kept_;

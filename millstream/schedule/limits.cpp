@@ -11,7 +11,7 @@ namespace millstream {
 namespace {
 
 std::string stream_name(const StreamAssignment& on, std::uint32_t logical) {
-  const std::string& label = logical < on.streams.size() ? on.streams[StreamId(logical)].label : std::string();
+  const std::string label = logical < on.streams.size() ? on.streams[StreamId(logical)].label_text() : std::string();
   return label.empty() ? fmt::format("stream {}", logical) : fmt::format("stream {} (label {})", logical, quote(label));
 }
 

@@ -112,7 +112,7 @@ class Splitter {
   }
 
   std::string stream_name(std::uint32_t s) const {
-    const std::string& label = in_.on.streams[StreamId(s)].label;
+    const std::string label = in_.on.streams[StreamId(s)].label_text();
     return label.empty() ? fmt::format("stream {}", s) : fmt::format("stream {} (label {})", s, quote(label));
   }
 

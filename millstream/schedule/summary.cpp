@@ -11,8 +11,6 @@
 namespace millstream {
 namespace {
 
-constexpr std::string_view kUserPrefix = "user:";
-
 // Slave streams: over the pieces of a stream, the most that one node of this graph needs on that piece.
 void count_followed(const Graph& graph, const StreamAssignment& on, const Schedule& schedule, AllocationSummary& out) {
   const auto& used = graph.annotations().used_streams;
@@ -71,7 +69,7 @@ AllocationSummary summarize(const Graph& graph, const StreamAssignment& on, cons
       const StreamInfo& info = on.streams[StreamId(i)];
       g.streams[i].id = i;
       g.streams[i].assigned_by_pass = info.assigned_by_pass;
-      if (std::string_view(info.label).substr(0, kUserPrefix.size()) == kUserPrefix) g.streams[i].user_label = info.label.substr(kUserPrefix.size());
+      if (info.user) g.streams[i].user_label = info.label;
     }
     out.graphs.push_back(std::move(g));
   }

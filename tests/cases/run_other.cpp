@@ -35,12 +35,10 @@ Json summary_of(const Case& c, const Compiled& compiled) {
     }
     ++logical;
     each.insert(pieces[s.index]);
-    constexpr std::string_view kUser = "user:";
-    if (info.label.rfind(kUser, 0) != 0) continue;
-    const std::string label = info.label.substr(kUser.size());
-    labels.insert(label);
+    if (!info.user) continue;
+    labels.insert(info.label);
     for (const NodeId n : c.graph.order()) {
-      if (on.stream_of(n) == s) nodes_of_label[label].push_back(name_of(c, n));
+      if (on.stream_of(n) == s) nodes_of_label[info.label].push_back(name_of(c, n));
     }
   }
   Json out;

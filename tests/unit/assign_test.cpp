@@ -95,7 +95,7 @@ TEST(ByLabel, AUserLabelWinsAndItsNameSpaceIsItsOwn) {
   const StreamAssignment on = assigned(g, target_named("unit"));
   EXPECT_EQ(streams(on), "0 1 1");
   EXPECT_EQ(on.streams[StreamId(0)].label, "x");
-  EXPECT_EQ(on.streams[StreamId(1)].label, "user:x");
+  EXPECT_EQ(on.streams[StreamId(1)].label_text(), "user:x");
   EXPECT_EQ(on.streams[StreamId(1)].priority, 1);
   EXPECT_NE(all_warnings(on).find("has two priorities: 3 on b and 1 on c; 1, the more urgent, counts"),
             std::string::npos);

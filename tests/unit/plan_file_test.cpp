@@ -26,7 +26,8 @@ Planned planned(std::uint64_t seed) {
   p.dims = {{"N", 4}, {"M", -1}};
   p.assignment = out.placed.on;
   p.assignment.threads_per_op = 2;
-  p.assignment.streams[StreamId(1)] = StreamInfo{"label", EngineId(3), -5};
+  p.assignment.streams[StreamId(1)] = StreamInfo{"label", EngineId(3), -5, false, false, true};
+  p.assignment.skips_engines = true;
   p.assignment.considered = {{2, 1, 12.5, 7}};
   p.assignment.estimate = Estimate{1, 2, 0.5, 0.25, "cores", 3};
   p.sync = plan_of(out.placed);
@@ -51,6 +52,7 @@ TEST(PlanFile, WhatIsWrittenIsRead) {
     EXPECT_EQ(read->memory.reuse.size(), made.plan.memory.reuse.size());
     EXPECT_EQ(read->assignment.placement, made.plan.assignment.placement);
     EXPECT_EQ(read->assignment.streams, made.plan.assignment.streams);
+    EXPECT_EQ(read->assignment.skips_engines, made.plan.assignment.skips_engines);
     EXPECT_EQ(read->sync.kept, made.plan.sync.kept);
     const Result<void> good = verify_plan(made.placed.graph, *read, nullptr);
     EXPECT_TRUE(good.ok()) << to_string(good.error());
@@ -107,7 +109,7 @@ TEST(PlanFile, ForeignAndNewerFilesAreRefusedByName) {
   EXPECT_EQ(parse_plan("graph\n", "x.plan").error().code, ErrorCode::bad_model);
   std::string newer = plan_bytes(planned(1).plan);
   newer[8] = 9;
-  EXPECT_NE(parse_plan(newer, "x.plan").error().message.find("version 9, this millstream reads version 2"), std::string::npos);
+  EXPECT_NE(parse_plan(newer, "x.plan").error().message.find("version 9, this millstream reads version 3"), std::string::npos);
 }
 
 TEST(PlanFile, APlanOfAnotherGraphNamesBothHashesAndTheOption) {

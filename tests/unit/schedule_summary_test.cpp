@@ -11,7 +11,8 @@ namespace {
 TEST(Summary, TellsEachLogicalStream) {
   Placed p = placed({"a1 a2 a3 a4 a5", "b1", "h1 h2"}, {{"a1", "b1"}, {"a1", "h1"}});
   p.graph.set_name("g");
-  p.on.streams[StreamId(1)].label = "user:11";
+  p.on.streams[StreamId(1)].label = "11";
+  p.on.streams[StreamId(1)].user = true;
   p.on.streams[StreamId(2)].assigned_by_pass = true;
   p.on.new_stream({"", std::nullopt, 0, true});
   p.on.attached.set(p.node("h1"), {StreamId(3)});

@@ -180,12 +180,7 @@ Result<Loaded> load_plan(const ModelOptions& options) {
     }
     return error;
   }
-  out.graph = std::move(graph).value();
-  // A plan of the rule chain is one of the flattened graph.
-  if (hash_of(out.graph) != plan.graph_hash) {
-    MST_TRY(Graph flat, lower_for_chain(out.graph));
-    if (hash_of(flat) == plan.graph_hash) out.graph = std::move(flat);
-  }
+  MST_TRY(out.graph, graph_of_plan(std::move(graph).value(), plan.graph_hash));
   out.dims = import.dims;
   MST_TRY_VOID(verify_plan(out.graph, plan, nullptr));
   out.schedule = plan.schedule;

@@ -53,7 +53,8 @@ Result<void> by_label(ChainState& s) {
     const bool fresh = local == kNoStream;
     if (fresh) {
       StreamInfo info;
-      info.label = fmt::format("{}{}", label.user ? "user:" : "", label.text);
+      info.label = label.text;
+      info.user = label.user;
       local = s.new_stream(std::move(info));
       if (label.user) s.user_streams[{region, c.label}] = local;
     }

@@ -69,7 +69,8 @@ class Dynamic {
       const auto [at, fresh] = label_stream_.try_emplace({c.label, apart ? c.engine.index + 1 : 0}, kNoStream);
       if (fresh) {
         StreamInfo info;
-        info.label = fmt::format("{}{}", s_.labels[c.label].user ? "user:" : "", s_.labels[c.label].text);
+        info.label = s_.labels[c.label].text;
+        info.user = s_.labels[c.label].user;
         if (apart) info.engine = c.engine;
         at->second = s_.new_stream(std::move(info));
       }

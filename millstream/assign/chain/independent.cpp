@@ -17,7 +17,8 @@ Result<void> independent(ChainState& s) {
       StreamInfo info;
       info.engine = c.engine;
       if (c.label != 0) {
-        info.label = fmt::format("{}{}", s.labels[c.label].user ? "user:" : "", s.labels[c.label].text);
+        info.label = s.labels[c.label].text;
+        info.user = s.labels[c.label].user;
         if (c.stream != kNoStream) info.priority = s.infos[static_cast<std::size_t>(c.stream)].priority;
       }
       at->second = s.new_stream(std::move(info));
