@@ -50,7 +50,10 @@ class Limiter {
     Error e{ErrorCode::stream_limit, fmt::format("the plan needs {} streams, target {} has {}", schedule_.streams.size(), target_.name,
                                                  target_.limits.streams)};
     e.note("largest: " + largest(pieces, "physical streams", [&](std::uint32_t s) { return stream_name(on_, s); }));
-    if (schedule_.splits.empty()) return std::move(e.help("use fewer stream labels, or --streams with a smaller number"));
+    if (schedule_.splits.empty()) {
+      return std::move(e.help(on_.skips_engines ? "use fewer stream labels and parallel groups, or smaller numbers in max_parallel (ge.streamMaxParallelNum)"
+                                                : "use fewer stream labels, or --streams with a smaller number"));
+    }
     return std::move(e.help("spread the nodes over more logical streams only where they overlap; each piece of a long stream is a stream of its own"));
   }
 
@@ -66,8 +69,8 @@ class Limiter {
     Error e{notify ? ErrorCode::notify_limit : ErrorCode::allocation_limit,
             fmt::format("the plan needs {} {}, target {} has {}", schedule_.event_count, what, target_.name, limit)};
     e.note("most are recorded on " + largest(records, "records", [&](std::uint32_t s) { return stream_name(on_, s); }));
-    return std::move(e.help(notify ? "use events (EVENT without notify), fewer streams, or event_ids=minimal if that is not set"
-                                   : "use fewer streams (--streams N), or event_ids=minimal if that is not set"));
+    const std::string_view fewer = on_.skips_engines ? "fewer stream labels, smaller numbers in max_parallel" : "fewer streams (--streams N)";
+    return std::move(e.help(fmt::format("use {}{}, or event_ids=minimal if that is not set", notify ? "events (EVENT without notify), " : "", fewer)));
   }
 
   std::uint64_t tasks_of(const Task& t) const {

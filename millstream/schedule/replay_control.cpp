@@ -671,10 +671,17 @@ class ControlReplay {
       if (recorder) {
         message += fmt::format(", and stream {}, which records it, never comes that far", *recorder);
       } else {
-        message += ", and no record of it is left";
+        message += recorded(e) ? ", and no record of it is left" : ", and it is never sent [E05]";
       }
       add(recorder ? Violation::Kind::deadlock : Violation::Kind::unmatched_wait, std::move(message), s);
     }
+  }
+
+  bool recorded(EventId e) const {
+    for (std::uint32_t s = 0; s < width_; ++s) {
+      if (std::find(tasks(s).begin(), tasks(s).end(), Task::record(e)) != tasks(s).end()) return true;
+    }
+    return false;
   }
 
   // A record in a loop that no wait takes meets itself in the next iteration.

@@ -230,8 +230,9 @@ class Checker {
         waits_for[s.index] = first->second;
         continue;
       }
-      std::string message = fmt::format("stream {} waits for event e{} {}, {}, and no record of it is left", s.index, stuck.event.index,
-                                        behind(node_before(stuck.wait)), before(node_behind(stuck.wait)));
+      std::string message = fmt::format("stream {} waits for event e{} {}, {}, and {}", s.index, stuck.event.index,
+                                        behind(node_before(stuck.wait)), before(node_behind(stuck.wait)),
+                                        stuck.taken_by ? "no record of it is left" : "it is never sent [E05]");
       if (stuck.taken_by) {
         message += fmt::format("; the last one went to the wait of stream {} {}", stuck.taken_by->stream.index,
                                before(node_behind(*stuck.taken_by)));

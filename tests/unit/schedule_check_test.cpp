@@ -103,7 +103,7 @@ TEST(Check, AWaitWithoutRecord) {
   CheckReport report = checked(p, "stream 0: a\nstream 1: ?e0 b\nstream 2: c");
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.violations[0].kind, Kind::unmatched_wait);
-  EXPECT_EQ(report.violations[0].message, "stream 1 waits for event e0 at its start, before b, and no record of it is left");
+  EXPECT_EQ(report.violations[0].message, "stream 1 waits for event e0 at its start, before b, and it is never sent [E05]");
   // Consume semantics: a record serves one wait.
   report = checked(p, "stream 0: a !e0\nstream 1: ?e0 b\nstream 2: ?e0 c");
   ASSERT_FALSE(report.ok());

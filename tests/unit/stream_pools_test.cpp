@@ -69,6 +69,23 @@ TEST(StreamList, ThreadsShareOneList) {
   EXPECT_EQ(device.live.size(), 80u);
 }
 
+// Models of 3 and 5 streams: alone on a device each takes them from the front of one list; sharing it, the second
+// takes what the first has, as far as that goes.
+TEST(StreamPools, CreationsForTwoModels) {
+  Device alone;
+  StreamList list(alone.source(), {});
+  ASSERT_TRUE(list.acquire(3).ok());
+  EXPECT_EQ(alone.next - 1, 3u);
+  ASSERT_TRUE(list.acquire(5).ok());
+  EXPECT_EQ(alone.next - 1, 5u);
+  Device shared;
+  SharedStreams pool(shared.source());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.acquire({1, {}, 10}).ok());
+  EXPECT_EQ(shared.next - 1, 3u);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(pool.acquire({2, {}, 10}).ok());
+  EXPECT_EQ(shared.next - 1, 5u);
+}
+
 TEST(SharedStreams, TheLastUserDestroysAStream) {
   Device device;
   SharedStreams pool(device.source());
