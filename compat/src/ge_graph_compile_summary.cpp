@@ -72,13 +72,18 @@ std::shared_ptr<CompiledGraphSummary> CompiledGraphSummary::FromPlan(const char*
       infos.push_back(std::move(info));
     }
   }
-  streams->graphs_[text(graph.name())] = text(print(graph, loaded->plan.schedule));
+  const std::vector<std::string> texts = millstream::print_by_graph(graph, loaded->plan.schedule);
+  for (std::size_t g = 0; g < texts.size(); ++g) streams->graphs_[text(summary.graphs[g].name)] = text(texts[g]);
+  for (const std::string& reason : summary.splits) streams->splits_.push_back(text(reason));
   out->summary_ = std::move(streams);
   out->error_ = "";
   out->is_static_ = !graph.dynamic();
   out->streams_ = summary.streams;
   out->events_ = summary.events;
   out->notifies_ = summary.notifies;
+  out->pairs_ = summary.pairs;
+  out->counted_ = summary.compat.has_value();
+  if (summary.compat) out->compat_pairs_ = summary.compat->kept();
   return out;
 }
 
@@ -97,6 +102,18 @@ Status CompiledGraphSummary::GetEventNum(std::size_t& num) const {
 Status CompiledGraphSummary::GetNotifyNum(std::size_t& num) const {
   if (!summary_) return FAILED;
   num = notifies_;
+  return SUCCESS;
+}
+
+Status CompiledGraphSummary::GetPairNum(std::size_t& num) const {
+  if (!summary_) return FAILED;
+  num = pairs_;
+  return SUCCESS;
+}
+
+Status CompiledGraphSummary::GetCompatPairNum(std::size_t& num) const {
+  if (!counted_) return FAILED;
+  num = compat_pairs_;
   return SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include "millstream/schedule/summary.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -100,6 +101,41 @@ AllocationSummary summarize(const Graph& graph, const StreamAssignment& on, cons
   for (const SplitPoint& p : schedule.splits) {
     out.splits.push_back(fmt::format("stream {} goes on from stream {} at {}: {}", p.opened.index, schedule.streams[p.opened].logical.index,
                                      quote_name(graph.name(p.node)), p.reason));
+  }
+  return out;
+}
+
+std::vector<std::string> print_by_graph(const Graph& graph, const Schedule& schedule) {
+  std::vector<std::string> out;
+  for (const ScopeId scope : graph.scopes()) {
+    if (scope == ScopeId(0)) {
+      out.push_back(print(graph, schedule));
+      continue;
+    }
+    Schedule own = schedule;
+    std::string text;
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
+      std::vector<Task> tasks, waits;
+      bool inside = false;  // the last node was one of this graph
+      for (const Task& t : schedule.streams[s].tasks) {
+        if (t.kind == Task::Kind::wait) {
+          waits.push_back(t);
+        } else if (t.kind != Task::Kind::record) {
+          inside = graph.scope_of(t.is_control() ? schedule.controls[t.index].node : t.node()) == scope;
+          if (inside) tasks.insert(tasks.end(), waits.begin(), waits.end());
+          waits.clear();
+          if (inside) tasks.push_back(t);
+        } else if (inside) {
+          tasks.push_back(t);
+        }
+      }
+      own.streams[s].tasks = std::move(tasks);
+    }
+    std::istringstream lines(print(graph, own));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.empty() && line.back() != ':') text += line + '\n';
+    }
+    out.push_back(std::move(text));
   }
   return out;
 }

@@ -48,6 +48,10 @@ struct AllocationSummary {
 /// A dynamic root reports one physical stream each. O(nodes + scopes x streams).
 AllocationSummary summarize(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan, const Schedule& schedule);
 
+/// By graph, as in AllocationSummary: the lanes. Of the root all of them; of another graph the tasks of its nodes, with
+/// the waits before and the records behind those.
+std::vector<std::string> print_by_graph(const Graph& graph, const Schedule& schedule);
+
 /// One line a stream that has nodes, a heading a graph when there are several, then the counts.
 std::string print(const AllocationSummary& summary);
 

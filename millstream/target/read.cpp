@@ -301,6 +301,10 @@ Result<Target> load_target(std::string_view name_or_path) {
       return Error{ErrorCode::bad_target, fmt::format("target file {} cannot be read", path)};
     }
     text.resize(static_cast<std::size_t>(in.gcount()));
+    if (path.size() > 5 && path.substr(path.size() - 5) == ".json") {
+      MST_TRY(Target base, load_target("npu"));
+      return import_engines_json(std::move(base), text, path, false);
+    }
     return parse_target(text, path);
   }
   if (std::filesystem::exists(path, code)) {
@@ -312,7 +316,7 @@ Result<Target> load_target(std::string_view name_or_path) {
   }
   return Error{ErrorCode::bad_target,
                fmt::format("there is no target \"{}\": no built-in and no file has that name", path)}
-      .help(fmt::format("built-in targets: {}; or give the path of a TOML file", known));
+      .help(fmt::format("built-in targets: {}; or give the path of a TOML file, or of an engine table (.json)", known));
 }
 
 }  // namespace millstream

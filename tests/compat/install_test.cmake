@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DBUILD=.. -DSOURCE=.. -DWORK=.. -DTOOL=.. -P: installs, builds a user's program against the tree, checks its output.
+# cmake -DBUILD=.. -DSOURCE=.. -DWORK=.. -DTOOL=.. -P: installs, builds a user's programs against the tree, one a header,
+# and checks what they print.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err)
   if(NOT rc EQUAL 0)
     message(FATAL_ERROR "${ARGV}\nended with ${rc}\n${out}\n${err}")
   endif()
   set(out "${out}" PARENT_SCOPE)
+endfunction()
+# The last program printed what the file SOURCE/summary/NAME holds.
+function(expect name)
+  file(READ ${SOURCE}/summary/${name} wanted)
+  if(NOT out STREQUAL wanted)
+    file(WRITE ${WORK}/${name} "${out}")
+    message(FATAL_ERROR "${SOURCE}/summary/${name} is not what was printed (${WORK}/${name}):\n${out}")
+  endif()
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -14,13 +23,32 @@ run(${CMAKE_COMMAND} --install ${BUILD} --component compat --prefix ${WORK}/tree
 file(COPY ${SOURCE}/summary DESTINATION ${WORK})
 run(${CMAKE_COMMAND} -S ${WORK}/summary -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/tree -DCMAKE_CXX_COMPILER=${CXX})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/status)
+expect(status.out)
+run(${WORK}/build/text)
+expect(text.out)
+
 run(${TOOL} compile ${WORK}/summary/model.mst --streams 2 --cores 2 -o ${WORK}/net.plan)
 run(${WORK}/build/summary ${WORK}/net.plan)
 string(REGEX MATCH "g: logic_stream_id: [0-9]+, user_stream_label: 11, is_assigned_by_user_stream_pass: false, attached_stream_ids: , physical_model_stream_num: 1, hccl_followed_stream_num: 0\\.\n" line "${out}")
 if(line STREQUAL "")
   message(FATAL_ERROR "no line for the labelled stream in:\n${out}")
 endif()
+# Nested graphs; a parallel group, whose nodes are chained before anything is decided; attached and slave streams.
+foreach(model tree group)
+  run(${TOOL} compile ${WORK}/summary/${model}.mst --target npu --strategy ge -o ${WORK}/${model}.plan)
+  run(${WORK}/build/summary ${WORK}/${model}.plan)
+  expect(${model}.out)
+endforeach()
+run(${TOOL} compile ${WORK}/summary/split.mst --target ${WORK}/summary/small.toml --strategy ge -o ${WORK}/split.plan)
+run(${WORK}/build/summary ${WORK}/split.plan)
+expect(split.out)
+
 execute_process(COMMAND ${WORK}/build/summary ${WORK}/absent.plan RESULT_VARIABLE rc OUTPUT_VARIABLE out)
-if(rc EQUAL 0 OR NOT out MATCHES "absent.plan")
+if(rc EQUAL 0 OR NOT out MATCHES "absent.plan" OR out MATCHES "a query succeeds")
   message(FATAL_ERROR "a plan that is not there gave ${rc}: ${out}")
+endif()
+execute_process(COMMAND ${WORK}/build/summary RESULT_VARIABLE rc OUTPUT_VARIABLE out)
+if(rc EQUAL 0 OR NOT out STREQUAL "graph is not compiled\n")
+  message(FATAL_ERROR "a summary of no graph gave ${rc}: ${out}")
 endif()

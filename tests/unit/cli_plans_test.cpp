@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of every kind of graph are written, read again and found sound.
+#include <nlohmann/json.hpp>
+
 #include "tests/cli_fixture.h"
 
 namespace millstream {
@@ -54,6 +56,57 @@ TEST_F(CliPlans, OfParallelGroups) {
 TEST_F(CliPlans, OfNodesThatNeedNoStream) {
   put("m.mst", "graph g\n  d = Data()\n  k = Const()\n  r = Reshape(d, k)\n  a = Relu(r)\n  output a\n");
   goes_round("m.mst", kNpu, "skipped-engine");
+}
+
+TEST_F(CliPlans, TheSummaryIsAskedForOrPrintedByTheChain) {
+  ASSERT_EQ(run("compile two.mst --dim N=4"), 0) << err();
+  EXPECT_FALSE(out_has("logic_stream_id")) << out();
+  ASSERT_EQ(run("compile two.mst --dim N=4 --summary"), 0) << err();
+  EXPECT_TRUE(out_has("logic_stream_id: 0, ")) << out();
+  ASSERT_EQ(run("compile two.mst --dim N=4 --target npu --strategy ge"), 0) << err();
+  EXPECT_TRUE(out_has("logic_stream_id: 0, ")) << out();
+}
+
+TEST_F(CliPlans, JsonHasSummaryHugeStreamsAndTaskNames) {
+  put_graph("m.mst", "  a = Relu(x)\n  b = Exp(a) @user_label(\"u\")\n  c = Add(a, b)\n  output c\n");
+  ASSERT_EQ(run(std::string("compile m.mst --json ") + kNpu), 0) << err();
+  const auto json = nlohmann::json::parse(out());
+  ASSERT_EQ(json["summary"].size(), 1u);
+  EXPECT_EQ(json["summary"][0]["graph"], "g");
+  EXPECT_EQ(json["summary"][0]["streams"].size(), json["logical_streams"]);
+  EXPECT_EQ(json["summary"][0]["streams"][0]["user_stream_label"], "u");
+  EXPECT_EQ(json["huge_streams"], nlohmann::json::array());
+  EXPECT_EQ(json["names"][0], (std::vector<std::string>{"g_Recv_0", "b", "g_Send_1"}));
+  ASSERT_EQ(run("compile two.mst --dim N=4 --json"), 0) << err();
+  EXPECT_FALSE(out_has("\"names\"")) << out();
+  ASSERT_EQ(run(std::string("compile m.mst -o m.plan ") + kNpu), 0) << err();
+  ASSERT_EQ(run("explain m.plan b --json"), 0) << err();
+  EXPECT_TRUE(nlohmann::json::parse(out())["decisions"].is_null()) << out();
+  ASSERT_EQ(run(std::string("explain m.mst b --json ") + kNpu), 0) << err();
+  EXPECT_GT(nlohmann::json::parse(out())["decisions"].size(), 0u) << out();
+}
+
+TEST_F(CliPlans, AnEngineTableIsATarget) {
+  put("table.json",
+      "{\"schedule_units\": [{\"id\": \"TS_1\", \"cal_engines\": [{\"id\": \"AIcoreEngine\"},"
+      " {\"id\": \"VectorEngine\", \"attach\": true}, {\"id\": \"Extra\", \"independent\": true}]}]}");
+  put_graph("m.mst", "  a = MatMul(x, x) @engine(\"AIcoreEngine\")\n  b = Exp(a) @engine(\"Extra\")\n  c = Exp(a) @engine(\"VectorEngine\")\n  output c\n");
+  ASSERT_EQ(run("compile m.mst --target table.json"), 0) << err();
+  EXPECT_TRUE(out_has("independent: placed 1")) << out();
+  EXPECT_EQ(run("compile m.mst --target npu"), 2);  // it has no engine Extra
+  put("bad.json", "{\"schedule_units\": 1}");
+  EXPECT_EQ(run("compile m.mst --target bad.json"), 2);
+  EXPECT_TRUE(err_has("bad.json: schedule_units must be an array")) << err();
+  EXPECT_EQ(run("compile m.mst --target absent.json"), 2);
+  EXPECT_TRUE(err_has("there is no target \"absent.json\"")) << err();
+}
+
+TEST_F(CliPlans, ThePresetOf2023TurnsTheNewerRulesOff) {
+  put_graph("m.mst", "  a = Relu(x)\n  b = Exp(a)\n  output b\n");
+  ASSERT_EQ(run(std::string("explain m.mst b --set compat=ge2023 ") + kNpu), 0) << err();
+  EXPECT_FALSE(out_has("ineffective")) << out();
+  ASSERT_EQ(run(std::string("compile m.mst --json --set compat=ge2023 ") + kNpu), 0) << err();
+  for (const auto& row : nlohmann::json::parse(out())["rules"]) EXPECT_TRUE(row["rule"] != "mde-group" && row["rule"] != "ineffective") << row;
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST(Target, AnUnknownNameListsTheBuiltIns) {
   ASSERT_FALSE(t.ok());
   EXPECT_EQ(to_string(t.error()),
             "error: there is no target \"gpu\": no built-in and no file has that name [E41 bad target]\n"
-            "  help: built-in targets: cpu, npu, unit; or give the path of a TOML file");
+            "  help: built-in targets: cpu, npu, unit; or give the path of a TOML file, or of an engine table (.json)");
 }
 
 TEST(Target, LimitsMayBeNone) {

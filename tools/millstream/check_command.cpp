@@ -259,10 +259,10 @@ Result<int> run_explain(const ExplainOptions& options) {
                 {"stream", placement ? Json(placement->stream.index) : Json(nullptr)}, {"rule", rule}, {"reason", reason},
                 {"waits", Json::array()}, {"dropped", Json::array()}};
     std::string text = fmt::format("{} ({}) runs on {}", name(n), graph.type(n), stream(n));
-    if (placement && !on.streams[placement->stream].label.empty()) text += fmt::format(", the stream of label \"{}\"", on.streams[placement->stream].label);
+    if (placement && !on.streams[placement->stream].label.empty()) text += fmt::format(", the stream of label \"{}\"", on.streams[placement->stream].label_text());
     text += fmt::format("\n  rule       {}: {}\n", rule.empty() ? "-" : rule, reason);
     for (const std::string& d : decisions) text += fmt::format("             {}\n", d);
-    if (!decisions.empty()) row["decisions"] = decisions;
+    row["decisions"] = decisions.empty() ? Json(nullptr) : Json(decisions);
     if (placement && placement->stream.index < activation.started_by.size() && !activation.started_by[placement->stream].empty()) {
       std::string starters;
       for (const NodeId by : activation.started_by[placement->stream]) starters += fmt::format("{}{}", starters.empty() ? "" : " or ", name(by));

@@ -118,6 +118,7 @@ void add_options(CLI::App& app, int& status);
 
 /// The numbers `compile` prints and `run` repeats (DESIGN: command-line contract).
 Json compile_json(const Graph& graph, const Compiled& compiled, const Target& target);
-std::string compile_text(const Graph& graph, const Compiled& compiled, const Target& target, bool lanes);
+/// With `summary` the lines of each logical stream, which a plan of the rule chain prints anyway.
+std::string compile_text(const Graph& graph, const Compiled& compiled, const Target& target, bool lanes, bool summary = false);
 
 }  // namespace millstream::cli

@@ -29,10 +29,26 @@ SyncCounts count_sync(const Schedule& schedule) {
   return n;
 }
 
+// The streams of each graph that have nodes there, by the names of the ecosystem's summary.
+Json summary_json(const AllocationSummary& summary) {
+  Json out = Json::array();
+  for (const GraphSummary& g : summary.graphs) {
+    Json streams = Json::array();
+    for (const StreamSummary& s : g.streams) {
+      if (s.physical == 0) continue;
+      streams.push_back({{"logic_stream_id", s.id}, {"user_stream_label", s.user_label}, {"is_assigned_by_user_stream_pass", s.assigned_by_pass},
+                         {"attached_stream_ids", s.attached}, {"physical_model_stream_num", s.physical}, {"hccl_followed_stream_num", s.followed}});
+    }
+    out.push_back({{"graph", g.name}, {"streams", std::move(streams)}});
+  }
+  return out;
+}
+
 struct Options {
   ModelOptions model;
   PipelineOptions pipeline;
   std::string output;
+  bool summary = false;
 };
 
 // What can be known before anything is compiled.
@@ -99,7 +115,7 @@ int run_compile(const Options& options) {
     for (const auto* list : {&compiled->assignment.warnings, &compiled->sync.warnings, &compiled->schedule.warnings}) {
       for (const Error& w : *list) warn(w);
     }
-    fmt::print("{}", compile_text(loaded->graph, *compiled, pipeline->target, loaded->graph.node_count() <= 400));
+    fmt::print("{}", compile_text(loaded->graph, *compiled, pipeline->target, loaded->graph.node_count() <= 400, options.summary));
     if (!options.output.empty()) fmt::print("wrote {}\n", options.output);
   }
   return 0;
@@ -121,6 +137,11 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   json["physical_to_logical"] = Json::array();
   for (const PhysicalStream& s : c.schedule.streams) json["physical_to_logical"].push_back(s.logical.index);
   if (c.schedule.streams.empty()) json["physical_to_logical"].push_back(0);
+  json["huge_streams"] = Json::array();
+  for (const PhysicalStreamId s : ids<PhysicalStreamId>(c.schedule.streams.size())) {
+    if (c.schedule.streams[s].huge) json["huge_streams"].push_back(s.index);
+  }
+  json["summary"] = summary_json(summarize(graph, c.assignment, c.sync, c.schedule));
   json["split_points"] = Json::array();
   for (const SplitPoint& p : c.schedule.splits) {
     json["split_points"].push_back({{"node", std::string(graph.name(p.node))}, {"opened", p.opened.index}, {"reason", p.reason}});
@@ -164,7 +185,7 @@ Json compile_json(const Graph& graph, const Compiled& c, const Target& target) {
   return json;
 }
 
-std::string compile_text(const Graph& graph, const Compiled& c, const Target& target, bool lanes) {
+std::string compile_text(const Graph& graph, const Compiled& c, const Target& target, bool lanes, bool summary) {
   const SyncCounts sync = count_sync(c.schedule);
   std::string out;
   auto to = std::back_inserter(out);
@@ -196,7 +217,7 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
     if (r.nodes_placed + r.nodes_moved == 0) continue;
     fmt::format_to(to, "rule       {}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
   }
-  if (c.assignment.clusters != 0) out += print(summarize(graph, c.assignment, c.sync, c.schedule));
+  if (summary || c.assignment.clusters != 0) out += print(summarize(graph, c.assignment, c.sync, c.schedule));
   if (lanes) out += print(graph, c.schedule);
   return out;
 }
@@ -206,6 +227,7 @@ void add_compile(CLI::App& app, int& status) {
   CLI::App* sub = app.add_subcommand("compile", "decide streams, sync and memory; print the plan and its numbers");
   add_model_options(*sub, options->model, "MODEL", "model: .onnx or .mst");
   sub->add_option("-o,--output", options->output, "write the plan: .plan (binary) or .mst (lanes as text)");
+  sub->add_flag("--summary", options->summary, "also a line for each logical stream, as strategy ge prints");
   add_pipeline_options(*sub, options->pipeline);
   sub->footer("\nExamples:\n"
               "  millstream compile model.onnx --dim batch=1 -o model.plan\n"

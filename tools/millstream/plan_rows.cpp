@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/schedule/names.h"
+
 namespace millstream::cli {
 namespace {
 
@@ -51,6 +53,17 @@ void print_lanes(const Graph& graph, const Schedule& schedule) {
   fmt::print("]");
 }
 
+// The ecosystem's names of the tasks, in the order of the lanes.
+void print_names(const Graph& graph, const Schedule& schedule) {
+  fmt::print(",\n  \"names\": [");
+  bool first = true;
+  for (const std::vector<std::string>& names : task_names(graph, schedule)) {
+    fmt::print("{}\n    {}", first ? "" : ",", text_of(Json(names)));
+    first = false;
+  }
+  fmt::print("]");
+}
+
 void print_placement(const Graph& graph, const StreamAssignment& on) {
   fmt::print(",\n  \"placement\": [");
   bool first = true;
@@ -72,6 +85,7 @@ void print_with_rows(const Json& head, const Graph& graph, const Compiled& compi
   const std::string text = text_of(head, 2);
   fmt::print("{}", text.substr(0, text.rfind("\n}")));
   print_lanes(graph, compiled.schedule);
+  if (compiled.assignment.clusters != 0) print_names(graph, compiled.schedule);
   print_placement(graph, compiled.assignment);
   fmt::print("\n}}\n");
 }

@@ -62,8 +62,11 @@ class StreamAllocationSummary {
     return each<std::vector<AscendString>>(&LogicalStreamAllocationInfo::GetAllNodes);
   }
   ByGraph<std::vector<AscendString>> ToStringInfo() const { return each<AscendString>(&LogicalStreamAllocationInfo::ToStringInfo); }
-  /// What the streams run, in order: "stream 0: a !e0 b" lines. One text, under the root's name.
+  /// What the streams run, in order: "stream 0: a !e0 b" lines. Under the root's name all of it, under a subgraph's name
+  /// what runs its nodes, with the waits before and the records behind them.
   const ByGraph<AscendString>& GetStreamGraphs() const { return graphs_; }
+  /// One sentence for each place where a logical stream goes on on another physical stream.
+  const std::vector<AscendString>& GetSplitReasons() const { return splits_; }
 
  private:
   friend class CompiledGraphSummary;
@@ -78,6 +81,7 @@ class StreamAllocationSummary {
   }
   ByGraph<std::vector<LogicalStreamAllocationInfo>> infos_;
   ByGraph<AscendString> graphs_;
+  std::vector<AscendString> splits_;
 };
 
 class CompiledGraphSummary {
@@ -94,6 +98,9 @@ class CompiledGraphSummary {
   Status GetStreamNum(std::size_t& num) const;  ///< physical streams
   Status GetEventNum(std::size_t& num) const;   ///< event ids
   Status GetNotifyNum(std::size_t& num) const;  ///< notify ids
+  Status GetPairNum(std::size_t& num) const;    ///< pairs of record and wait that are kept, those of splits not counted
+  /// Pairs that the three rules of Graph Engine would keep. Fails where the rule chain did not decide.
+  Status GetCompatPairNum(std::size_t& num) const;
   Status GetStreamAllocationSummary(std::shared_ptr<StreamAllocationSummary>& summary) const;
   /// Empty when queries succeed.
   AscendString GetErrorMessage() const { return error_; }
@@ -102,7 +109,8 @@ class CompiledGraphSummary {
   std::shared_ptr<StreamAllocationSummary> summary_;
   AscendString error_ = "graph is not compiled";
   bool is_static_ = true;
-  std::size_t streams_ = 0, events_ = 0, notifies_ = 0;
+  bool counted_ = false;
+  std::size_t streams_ = 0, events_ = 0, notifies_ = 0, pairs_ = 0, compat_pairs_ = 0;
 };
 
 }  // namespace ge
