@@ -68,7 +68,7 @@ struct Target {
   bool engines_in_input = false;  ///< strategy default `ge`
 };
 
-/// "cpu", "npu", "unit", or a path to a TOML file. Errors: bad_target naming file, line and key; unknown name
+/// "cpu", "npu", "unit", a path to a TOML file or to an engine table (.json; the rest is npu's). Errors: bad_target naming file, line and key; unknown name
 /// lists the built-ins.
 Result<Target> load_target(std::string_view name_or_path);
 Result<Target> parse_target(std::string_view toml, const std::string& file);

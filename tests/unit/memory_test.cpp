@@ -210,6 +210,25 @@ TEST(MemoryVerify, FindsEveryKindOfWrongBuffer) {
   EXPECT_TRUE(races.front().missing_from.has_value());
 }
 
+// The part of a node on an attached stream uses the node's buffers too, before or behind the launch.
+TEST(Memory, AttachedPartsUseTheBuffersOfTheirNode) {
+  const Graph g = graph_of(kChain);
+  const auto lanes = [&](const std::string& text) {
+    Result<Schedule> s = parse_schedule(text, g, "test");
+    MST_CHECK(s.ok(), to_string(s.error()));
+    return std::move(s).value();
+  };
+  const MemoryPlan plan = plan_of(g, lanes("stream 0: a !e0 b ?e1 c d\nstream 1: ?e0 +b !e1\n"));
+  ASSERT_TRUE(overlap(g, plan, "a", "c"));
+  const auto first = [&](const std::string& text) {
+    const auto found = verify(g, lanes(text), plan);
+    return found.empty() ? std::string() : found.front().message;
+  };
+  EXPECT_EQ(first("stream 0: a b !e0 c d\nstream 1: ?e0 +d\n"), "d on stream 1 writes d over b, which c uses on stream 0, and nothing orders them");
+  EXPECT_EQ(first("stream 0: a !e0 b c d\nstream 1: ?e0 +b\n"), "c on stream 0 writes c over a, which b uses on stream 1, and nothing orders them");
+  EXPECT_EQ(first("stream 0: +c\nstream 1: a b c d\n"), "c on stream 0 writes c over a, which a uses on stream 1, and nothing orders them");
+}
+
 // Each bigger than all before and freed at once: the arena's last block grows in place.
 TEST(Memory, TheLastFreeBlockGrows) {
   const Graph g = graph_of(
