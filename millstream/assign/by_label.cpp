@@ -60,7 +60,7 @@ Result<StreamAssignment> assign_by_label(const RuleInput& in, StreamAssignment o
     if (stream == kNone) {
       StreamInfo info;
       info.label = std::string(graph.text(*label));
-      info.user = user.has_value();
+      info.user = user;
       stream = on.new_stream(std::move(info)).index;
       priority_from.push_back(std::nullopt);
     }

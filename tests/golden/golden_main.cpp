@@ -147,7 +147,7 @@ std::string decisions(const Graph& graph, const Target& target, const CompileOpt
   for (const StreamId s : ids<StreamId>(on.streams.size())) {
     const StreamInfo& info = on.streams[s];
     out += fmt::format("stream {}:", s.index);
-    if (!info.label.empty()) out += fmt::format(" label \"{}\"", info.label);
+    if (!info.label.empty()) out += fmt::format(" {}label \"{}\"", info.user ? "user " : "", info.label);
     if (info.engine) out += fmt::format(" engine {}", target.engines[*info.engine].name);
     if (info.attached) out += " attached";
     if (info.priority != 0) out += fmt::format(" priority {}", info.priority);
