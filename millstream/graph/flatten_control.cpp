@@ -235,7 +235,13 @@ Result<void> FlatBuilder::lower_branches(Owner& owner) {
       if (branches.back() == nullptr) return owner.wrong(fmt::format("has no {}", attribute));
     }
   } else {
-    for (const Body& b : owner.source().bodies(owner.node)) branches.push_back(&b);
+    // By number, however the input lists them.
+    for (std::size_t i = 0; i < owner.source().bodies(owner.node).size(); ++i) {
+      branches.push_back(owner.body(fmt::format("branches{}", i)));
+      if (branches.back() == nullptr) {
+        return owner.wrong(fmt::format("has {} branches, but no branches{}; they are numbered from 0", owner.source().bodies(owner.node).size(), i));
+      }
+    }
   }
   if (owner.inputs.empty() || owner.inputs[0].absent()) return owner.wrong("has no input that chooses the branch");
   const std::int64_t first = next_label_;

@@ -14,13 +14,6 @@
 namespace millstream {
 namespace {
 
-bool matches(std::string_view pattern, std::string_view type) {
-  if (!pattern.empty() && pattern.back() == '*') {
-    return type.substr(0, pattern.size() - 1) == pattern.substr(0, pattern.size() - 1);
-  }
-  return pattern == type;
-}
-
 // Where one stream is cut: positions on its lane, and the place in the walk that asked for the cut.
 struct Cut {
   std::uint32_t asked = 0;  // index into the execution order
@@ -317,12 +310,7 @@ TaskCosts::TaskCosts(const Graph& graph, const Target& target) : graph_(graph) {
   for (const NodeId n : graph.nodes()) {
     const std::uint32_t type = graph.type_id(n).index;
     if (listed_[type] != kUnasked) continue;
-    listed_[type] = target.tasks_per_node;
-    for (const TaskCount& row : target.task_counts) {
-      if (!matches(row.op_type, graph.type(n))) continue;
-      listed_[type] = row.tasks;
-      break;
-    }
+    listed_[type] = target.tasks_of(graph.type(n));
     cost_[type] = emits(n) ? listed_[type] : 0;
   }
 }

@@ -7,6 +7,7 @@
 #include "millstream/assign/tasks.h"
 #include "millstream/graph/dependencies.h"
 #include "millstream/graph/text.h"
+#include "millstream/schedule/control_types.h"
 #include "millstream/schedule/replay_control.h"
 
 namespace millstream {
@@ -25,6 +26,7 @@ class Checker {
 
   CheckReport run(bool find_redundant) {
     if (!ids_in_range()) return std::move(report_);
+    check_control_tasks();
     count_launches();
     collect_requirements();
     if (needs_regions_) {
@@ -113,6 +115,56 @@ class Checker {
       }
     }
     return report_.ok();
+  }
+
+  // A task of control flow does what its node says: a label, jump or branch names the labels of the node's attributes,
+  // and only a StreamActive or a switch starts streams. A relay stream acts for its switch.
+  void check_control_tasks() {
+    const ControlTypes types(graph_);
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      for (const Task& t : tasks(s)) {
+        const bool launches = t.kind == Task::Kind::launch;
+        if (!launches && !t.is_control()) continue;
+        const NodeId n = launches ? t.node() : schedule_.controls[t.index].node;
+        const auto kind = types.of(n);
+        if (launches ? !kind || *kind == Task::Kind::activate : kind == t.kind) {
+          if (!launches) check_labels(s, t, n);
+          continue;
+        }
+        if (kind == Task::Kind::stream_switch && t.kind == Task::Kind::activate && schedule_.streams[s].relay) continue;
+        Violation& v = launches ? add(Kind::region, fmt::format("stream {} launches {}, a {}, which must {}", s.index, name(n), graph_.type(n), deed(*kind)))
+                                : add(t.kind == Task::Kind::activate || t.kind == Task::Kind::stream_switch ? Kind::start : Kind::region,
+                                      fmt::format("a task of {} on stream {} is to {}, but its node is a {}", name(n), s.index, deed(t.kind), graph_.type(n)));
+        v.first = n;
+        v.streams = {s};
+      }
+    }
+  }
+
+  static std::string_view deed(Task::Kind kind) {
+    switch (kind) {
+      case Task::Kind::activate: return "start a stream";
+      case Task::Kind::stream_switch: return "choose a stream to start";
+      case Task::Kind::label: return "set a label";
+      case Task::Kind::jump: return "jump to a label";
+      case Task::Kind::branch: return "choose a label to jump to";
+      default: return "run";
+    }
+  }
+
+  void check_labels(PhysicalStreamId s, const Task& t, NodeId n) {
+    if (t.kind != Task::Kind::label && t.kind != Task::Kind::jump && t.kind != Task::Kind::branch) return;
+    const std::vector<std::int64_t> wanted = label_numbers(graph_, n);
+    const std::vector<std::uint32_t>& named = schedule_.controls[t.index].targets;
+    if (std::equal(named.begin(), named.end(), wanted.begin(), wanted.end())) return;
+    const auto list = [](const auto& labels) {
+      std::string out;
+      for (const auto l : labels) out += fmt::format("{}L{}", out.empty() ? "" : "|", l);
+      return out.empty() ? std::string("no label") : out;
+    };
+    Violation& v = add(Kind::region, fmt::format("{} on stream {} names {}, but the graph says {}", name(n), s.index, list(named), list(wanted)));
+    v.first = n;
+    v.streams = {s};
   }
 
   void count_launches() {
@@ -364,14 +416,28 @@ class Checker {
     if (schedule_.streams.size() > limits.streams) {
       add(Kind::limit, fmt::format("{} streams, target {} has {}", schedule_.streams.size(), target_->name, limits.streams));
     }
-    if (schedule_.event_count > limits.events) {
-      add(Kind::limit, fmt::format("{} events, target {} has {}", schedule_.event_count, target_->name, limits.events));
+    const bool notify = schedule_.event_kind == EventKind::notify;
+    const std::uint32_t most = notify ? limits.notifies : limits.events;
+    if (schedule_.event_count > most) {
+      add(Kind::limit, fmt::format("{} {}, target {} has {}", schedule_.event_count, notify ? "notifies" : "events", target_->name, most));
     }
+    if (limits.tasks_per_stream == 0xffffffffu) return;
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
-      if (tasks(s).size() <= limits.tasks_per_stream) continue;
-      add(Kind::limit, fmt::format("stream {} holds {} tasks, a stream of target {} holds {}", s.index, tasks(s).size(), target_->name,
-                                   limits.tasks_per_stream)).streams = {s};
+      const std::uint32_t room = schedule_.streams[s].huge ? limits.tasks_per_huge_stream : limits.tasks_per_stream;
+      std::uint64_t held = 0;
+      for (const Task& t : tasks(s)) held += t.kind == Task::Kind::launch ? device_tasks(t.node()) : 1;
+      if (held <= room) continue;
+      add(Kind::limit, fmt::format("stream {} holds {} tasks, a {}stream of target {} holds {}", s.index, held,
+                                   schedule_.streams[s].huge ? "huge " : "", target_->name, room)).streams = {s};
     }
+  }
+
+  // What a kernel becomes on the device: the target's first row for its type.
+  std::uint32_t device_tasks(NodeId n) {
+    if (tasks_of_type_.empty()) tasks_of_type_.assign(graph_.strings().size(), 0);
+    std::uint32_t& count = tasks_of_type_[graph_.type_id(n).index];
+    if (count != 0) return count;
+    return count = std::max(1u, target_->tasks_of(graph_.type(n)));
   }
 
   const Graph& graph_;
@@ -379,6 +445,7 @@ class Checker {
   const Target* target_;
   const std::span<const Requirement> extra_;
   static constexpr std::uint8_t kOther = 4;  // a control task or an attached part
+  std::vector<std::uint32_t> tasks_of_type_;  // by type id; 0 until asked, empty without limits
   bool engines_asked_ = false;
   IdVec<NodeId, EngineId> engines_;  // empty until a node is missing
   IdVec<NodeId, std::uint8_t> launched_;     // 1, 2 = more than once, kOther: flags

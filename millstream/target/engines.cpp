@@ -122,4 +122,14 @@ Result<IdVec<NodeId, EngineId>> resolve_engines(const Graph& graph, const Target
                                           left_out == nullptr ? "" : fmt::format(" without {}", left_out->name), names)));
 }
 
+std::uint32_t Target::tasks_of(std::string_view op_type) const {
+  for (const TaskCount& row : task_counts) {
+    const std::string_view pattern = row.op_type;
+    const bool open = !pattern.empty() && pattern.back() == '*';
+    const std::string_view head = open ? pattern.substr(0, pattern.size() - 1) : pattern;
+    if (open ? op_type.substr(0, head.size()) == head : op_type == head) return row.tasks;
+  }
+  return tasks_per_node;
+}
+
 }  // namespace millstream

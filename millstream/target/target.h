@@ -66,6 +66,9 @@ struct Target {
   Costs costs;
   std::uint32_t cores = 1;  ///< units that operators share; the CLI sets it from the machine for `cpu`
   bool engines_in_input = false;  ///< strategy default `ge`
+
+  /// Device tasks of a node of this type: the first row of task_counts that matches, else tasks_per_node.
+  std::uint32_t tasks_of(std::string_view op_type) const;
 };
 
 /// "cpu", "npu", "unit", a path to a TOML file or to an engine table (.json; the rest is npu's). Errors: bad_target naming file, line and key; unknown name
