@@ -159,20 +159,19 @@ Result<StreamAssignment> run_rules_of(const RuleInput& in, Strategy strategy) {
   return std::move(result->on);
 }
 
-Result<void> warn_of_unknown_engines(const Target& target, const AssignOptions& options, StreamAssignment& on) {
-  for (const MaxParallel& m : options.max_parallel) {
-    bool known = false;
+void warn_of_unknown_engines(const Target& target, const AssignOptions& options, StreamAssignment& on) {
+  const auto look = [&](std::string_view option, std::string_view engine) {
     std::string names;
     for (const Engine& e : target.engines) {
-      known = known || e.name == m.engine;
+      if (e.name == engine) return;
       names += fmt::format("{}{}", names.empty() ? "" : ", ", e.name);
     }
-    if (known) continue;
-    on.warnings.push_back(Error{ErrorCode::no_effect, fmt::format("max_parallel names engine \"{}\", which target {} does not have",
-                                                                  m.engine, target.name)}
-                              .help("engines: " + names));
-  }
-  return {};
+    on.warnings.push_back(
+        Error{ErrorCode::no_effect, fmt::format("{} names engine \"{}\", which target {} does not have", option, engine, target.name)}.help(
+            "engines: " + names));
+  };
+  for (const MaxParallel& m : options.max_parallel) look("max_parallel", m.engine);
+  if (!options.excluded_engine.empty()) look("excluded_engine or engine_type", options.excluded_engine);
 }
 
 }  // namespace
@@ -181,7 +180,7 @@ Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target
   MST_TRY_VOID(check_options(graph, target, options));
   MST_TRY(const auto engines, resolve_engines(graph, target, options.excluded_engine));
   MST_TRY(StreamAssignment on, run_rules_of({graph, target, options, engines}, chosen_strategy(graph, target, options)));
-  MST_TRY_VOID(warn_of_unknown_engines(target, options, on));
+  warn_of_unknown_engines(target, options, on);
   if (!on.skips_engines) {
     const TaskTypes emits(graph);
     std::string missing;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What If, Case, While, For, Loop, Scan and PartitionedCall add to the scopes of their bodies.
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -236,11 +237,17 @@ Result<void> FlatBuilder::lower_branches(Owner& owner) {
     }
   } else {
     // By number, however the input lists them.
-    for (std::size_t i = 0; i < owner.source().bodies(owner.node).size(); ++i) {
-      branches.push_back(owner.body(fmt::format("branches{}", i)));
-      if (branches.back() == nullptr) {
-        return owner.wrong(fmt::format("has {} branches, but no branches{}; they are numbered from 0", owner.source().bodies(owner.node).size(), i));
+    const auto bodies = owner.source().bodies(owner.node);
+    branches.assign(bodies.size(), nullptr);
+    for (const Body& b : bodies) {
+      const std::size_t digits = b.attribute.find_last_not_of("0123456789") + 1;
+      std::size_t number = bodies.size();
+      std::from_chars(b.attribute.data() + digits, b.attribute.data() + b.attribute.size(), number);
+      if (number >= bodies.size() || branches[number] != nullptr) {
+        return owner.wrong(fmt::format("has {} branches, so their attributes end in the numbers 0 to {}; \"{}\" does not fit", bodies.size(),
+                                       bodies.size() - 1, b.attribute));
       }
+      branches[number] = &b;
     }
   }
   if (owner.inputs.empty() || owner.inputs[0].absent()) return owner.wrong("has no input that chooses the branch");

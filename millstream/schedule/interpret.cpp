@@ -300,7 +300,7 @@ class Interpreter {
     }
     if (kind == Task::Kind::stream_switch) {
       const NodeId n = node_of(t);
-      if (targets(t).size() > 1) {
+      if (targets(t).size() > 1 || graph_.type(n) == "StreamSwitchN") {
         start(targets(t)[decisions_.ask(n.index, runs, static_cast<std::uint32_t>(targets(t).size()))], i, s.epoch);
       } else if (holds(n, s.epoch)) {
         start(targets(t).front(), i, s.epoch);

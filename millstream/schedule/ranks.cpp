@@ -93,7 +93,8 @@ Result<std::vector<RankConflict>> check_ranks(std::span<const RankPlan> plans) {
   const auto group_text = [](const Key& k) { return k.first.empty() ? std::string() : fmt::format(" of group {}", quote_name(k.first)); };
   for (const Key& k : all) {
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      if (ranks[r].collectives.count(k) != 0 || ranks[r].groups.count(k.first) == 0) continue;
+      // Of a named group are the ranks that use it; the group without a name is all ranks.
+      if (ranks[r].collectives.count(k) != 0 || (!k.first.empty() && ranks[r].groups.count(k.first) == 0)) continue;
       const auto with = std::find_if(ranks.begin(), ranks.end(), [&](const Rank& x) { return x.collectives.count(k) != 0; });
       const auto other = static_cast<std::size_t>(with - ranks.begin());
       out.push_back({RankConflict::Kind::missing, k.second, "", {other, r},

@@ -484,7 +484,7 @@ class ControlReplay {
     Lane& lane = lanes_[s];
     const std::vector<std::uint32_t>& list = targets(task);
     const NodeId n = node_of(task);
-    if (list.size() != 1) {
+    if (list.size() != 1 || graph_.type(n) == "StreamSwitchN") {  // always goes to one of them
       const std::uint32_t d = regions_.add_decision(static_cast<std::uint32_t>(list.size()), regions_[lane.region].loops);
       for (std::uint32_t k = 0; k < list.size(); ++k) started(list[k], regions_.narrow(lane.region, d, k), lane.now);
       return;

@@ -33,8 +33,8 @@ struct Task {
     label,          ///< a place that jumps and branches name; does nothing itself
     jump,           ///< goes to a label of this stream
     branch,         ///< goes to one of several labels of this stream, by the node's index input
-    stream_switch,  ///< one target: starts it and ends this stream if the comparison holds, else falls
-                    ///< through; several (StreamSwitchN): starts the one its input names
+    stream_switch,  ///< StreamSwitch, one target: starts it and ends this stream if the comparison holds, else
+                    ///< falls through; StreamSwitchN: starts the one of its targets that its input names
   };
   Kind kind = Kind::launch;
   std::uint32_t index = 0;  ///< node, event, or an entry of Schedule::controls

@@ -61,6 +61,14 @@ TEST(Ranks, ACollectiveThatOneRankOfItsGroupLacksHangs) {
   EXPECT_EQ(found[0].message, "rank 0 runs collective r2 of group g, rank 1 never does: it waits for ever");
 }
 
+TEST(Ranks, ACollectiveOfNoNamedGroupIsEveryRanks) {
+  const One first = rank("graph\n  r1 = HcomAllReduce()\n", "stream 0: r1");
+  const One none = rank("graph\n  a = Op()\n", "stream 0: a");
+  const auto found = conflicts(first, none);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message, "rank 0 runs collective r1, rank 1 never does: it waits for ever");
+}
+
 TEST(Ranks, RanksThatShareOneCollectiveMayOrderTheRestAsTheyLike) {
   const One other = rank("graph\n  r3 = HcomAllReduce() {group=\"h\"}\n  r1 = HcomAllReduce() {group=\"g\"}\n", "stream 0: r3\nstream 1: r1");
   const One first = rank("graph\n  r1 = HcomAllReduce() {group=\"g\"}\n", "stream 0: r1");
