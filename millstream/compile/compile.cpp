@@ -89,10 +89,14 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
   }
   if (!options.verify) return {};
   const CheckReport report = check(graph, out.schedule, &target, out.memory.reuse, false);
-  const auto& said = out.schedule.warnings;
-  const bool over = std::any_of(said.begin(), said.end(), [](const Error& w) { return w.code == ErrorCode::task_limit; });
+  const auto say = [](const std::vector<Error>& warnings, ErrorCode code) {
+    return std::any_of(warnings.begin(), warnings.end(), [&](const Error& w) { return w.code == code; });
+  };
+  const bool over = say(out.schedule.warnings, ErrorCode::task_limit);
+  const bool unsure = sync.mode == SyncMode::compat && say(out.sync.warnings, ErrorCode::conditional_wait);
   for (const Violation& v : report.violations) {
-    if (warned_of(graph, out, v) || (over && v.kind == Violation::Kind::limit)) continue;  // a warning named it
+    const bool told = (over && v.kind == Violation::Kind::limit) || (unsure && v.kind == Violation::Kind::region);
+    if (told || warned_of(graph, out, v)) continue;  // a warning named it
     return Error{ErrorCode::internal, "the verifier rejects our own plan: " + v.message}
         .help("this is a defect of millstream; please report the model and the command");
   }
