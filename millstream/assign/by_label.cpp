@@ -31,7 +31,7 @@ void warn_of_nested(const Graph& graph, const std::string& path, StreamAssignmen
             Error{ErrorCode::no_effect, fmt::format("label \"{}\" on {} in {} has no effect",
                                                     body.text(*label), body.name(m), inner)}
                 .note("a nested graph runs as one task, on the stream of the node that holds it")
-                .help(fmt::format("label {} instead", graph.name(n))));
+                .help(fmt::format("label {} instead; strategy ge makes nested graphs device tasks, whose labels count", graph.name(n))));
         break;
       }
       if (body.body_count() != 0) warn_of_nested(body, inner + "/", on);

@@ -6,6 +6,12 @@
 #include <fmt/format.h>
 
 namespace millstream {
+
+Error control_flow_on_device() {
+  return Error{ErrorCode::kernel, "this plan runs control flow on the device, which no back-end here does yet"}.help(
+      "compile with --strategy auto, whose If, Loop and Scan are driven by the host");
+}
+
 namespace {
 
 class Pairing {
@@ -14,6 +20,7 @@ class Pairing {
       : graph_(graph), schedule_(schedule), at_(schedule.streams.size(), 0) {}
 
   Result<EventPairs> run() {
+    if (schedule_.has_control()) return control_flow_on_device();
     MST_TRY_VOID(check_ids());
     if (along_execution_order()) return std::move(pairs_);
     MST_TRY_VOID(untimed());
@@ -31,10 +38,10 @@ class Pairing {
   Result<void> check_ids() const {
     for (std::uint32_t s = 0; s < at_.size(); ++s) {
       for (const Task& t : tasks(s)) {
-        const bool launch = t.kind == Task::Kind::launch;
-        if (t.index < (launch ? graph_.node_count() : schedule_.event_count)) continue;
+        const bool of_node = t.kind == Task::Kind::launch || t.kind == Task::Kind::attached;
+        if (t.index < (of_node ? graph_.node_count() : schedule_.event_count)) continue;
         return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names {} {}, which does not exist", s,
-                                                           launch ? "node" : "event", t.index)};
+                                                           of_node ? "node" : "event", t.index)};
       }
     }
     return {};

@@ -20,11 +20,14 @@ struct EventPairs {
   std::uint32_t count = 0;
 };
 
+/// A plan with labels, jumps or activations is refused (E36).
+Error control_flow_on_device();
+
 /// When every stream launches in the graph's execution order (as `lower` writes them), events are paired
 /// along that order: an id that is used again was waited for before, so no two records are ever open.
 /// Otherwise by running the streams untimed, the lowest first, waiters of an id in order of arrival.
 /// Errors: shared_event_id when an id is recorded again before its wait; plan_mismatch for a node or event
-/// that does not exist. O(tasks).
+/// that does not exist; control_flow_on_device. O(tasks).
 Result<EventPairs> pair_events(const Graph& graph, const Schedule& schedule);
 
 }  // namespace millstream

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/backend/event_pairs.h"
 #include "millstream/core/large_pages.h"
 #include "millstream/exec/state.h"
 #include "millstream/memory/storage.h"
@@ -29,10 +30,7 @@ Error mismatch(std::string what) {
 }
 
 Result<IdVec<NodeId, std::uint8_t>> launched_once(const Graph& graph, const Schedule& schedule) {
-  if (schedule.has_control()) {
-    return Error{ErrorCode::kernel, "this plan runs control flow on the device, which no back-end here does yet"}.help(
-        "compile with --strategy auto, whose If, Loop and Scan are driven by the host");
-  }
+  if (schedule.has_control()) return control_flow_on_device();
   IdVec<NodeId, std::uint8_t> launched(graph.node_count(), 0);
   for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
     for (const Task& t : schedule.streams[s].tasks) {

@@ -54,7 +54,8 @@ class Limiter {
       return std::move(e.help(on_.skips_engines ? "use fewer stream labels and parallel groups, or smaller numbers in max_parallel (ge.streamMaxParallelNum)"
                                                 : "use fewer stream labels, or --streams with a smaller number"));
     }
-    return std::move(e.help("spread the nodes over more logical streams only where they overlap; each piece of a long stream is a stream of its own"));
+    return std::move(e.help("each piece of a long stream is a stream of its own: raise limits.tasks_per_stream in the target's file if the device allows "
+                            "it, or use fewer streams where nothing overlaps"));
   }
 
   Result<void> events() const {
@@ -70,7 +71,7 @@ class Limiter {
             fmt::format("the plan needs {} {}, target {} has {}", schedule_.event_count, what, target_.name, limit)};
     e.note("most are recorded on " + largest(records, "records", [&](std::uint32_t s) { return stream_name(on_, s); }));
     const std::string_view fewer = on_.skips_engines ? "fewer stream labels, smaller numbers in max_parallel" : "fewer streams (--streams N)";
-    return std::move(e.help(fmt::format("use {}{}, or event_ids=minimal if that is not set", notify ? "events (EVENT without notify), " : "", fewer)));
+    return std::move(e.help(fmt::format("use {}{}; sync=fewest merges waits, event_ids=minimal shares ids", notify ? "events (EVENT without notify), " : "", fewer)));
   }
 
   std::uint64_t tasks_of(const Task& t) const {

@@ -122,7 +122,7 @@ class Splitter {
     }
     return std::move(e.note(fmt::format("its nodes: {}{}", users, named > 3 ? ", ..." : ""))
                          .note("an attached stream is never split")
-                         .help("give the nodes several reuse keys instead of one"));
+                         .help(named > 1 ? "give the nodes several reuse keys instead of one" : "give the node fewer device tasks, or a device with longer streams"));
   }
 
   Result<Splitting> single(Splitting out) const {

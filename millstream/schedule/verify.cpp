@@ -28,6 +28,7 @@ class Checker {
     if (!ids_in_range()) return std::move(report_);
     check_control_tasks();
     count_launches();
+    count_attached();
     collect_requirements();
     if (needs_regions_) {
       check_control(find_redundant);
@@ -195,6 +196,37 @@ class Checker {
       if (graph_.type(n) == "StreamActive") continue;             // of no stream
       if (runs_elsewhere(n)) continue;
       add(Kind::missing_node, fmt::format("no stream runs node {}", name(n))).first = n;
+    }
+  }
+
+  // A kernel that asks for streams beside its own needs a part on each. Options may leave them out of dynamic graphs.
+  void count_attached() {
+    const auto& wanted = graph_.annotations().attached;
+    if (wanted.empty()) return;
+    std::vector<std::pair<NodeId, PhysicalStreamId>> parts;
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      for (const Task& t : tasks(s)) {
+        if (t.kind == Task::Kind::attached) parts.push_back({t.node(), s});
+      }
+    }
+    std::sort(parts.begin(), parts.end());
+    for (const NodeId n : graph_.nodes()) {
+      const auto& requests = wanted.get(n);
+      if (!requests) continue;
+      const auto first = std::lower_bound(parts.begin(), parts.end(), std::pair(n, PhysicalStreamId(0)));
+      const auto last = std::find_if(first, parts.end(), [&](const auto& p) { return p.first != n; });
+      std::int64_t needed = 0;
+      std::vector<std::string> keys;
+      for (const AttachedRequest& r : *requests) {
+        if (!r.reuse_key.empty() && std::find(keys.begin(), keys.end(), r.reuse_key) != keys.end()) continue;
+        keys.push_back(r.reuse_key);
+        needed += r.count;
+      }
+      const std::int64_t found = std::unique(first, last) - first;
+      if (found == needed || launched_[n] == 0 || (found == 0 && graph_.dynamic())) continue;
+      Violation& v = add(Kind::missing_node, fmt::format("{} asks for {} beside its own, {} a part of it", name(n), needed == 1 ? "1 stream" : fmt::format("{} streams", needed),
+                                                         found == 0 ? "no stream runs" : found == 1 ? "1 stream runs" : fmt::format("{} streams run", found)));
+      v.first = n;
     }
   }
 

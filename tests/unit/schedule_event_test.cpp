@@ -128,7 +128,7 @@ TEST(Notify, OverTheLimitNamesTheStreamThatRecordsMost) {
   EXPECT_EQ(to_string(r.error()),
             "error: the plan needs 3 notifies, target boundless has 2 [E06 notify limit]\n"
             "  note: most are recorded on stream 0: 3 records\n"
-            "  help: use events (EVENT without notify), fewer streams (--streams N), or event_ids=minimal if that is not set");
+            "  help: use events (EVENT without notify), fewer streams (--streams N); sync=fewest merges waits, event_ids=minimal shares ids");
   t.limits.notifies = 3;
   const auto s = lower(p.graph, p.on, plan, t, {});
   ASSERT_TRUE(s.ok());

@@ -179,7 +179,8 @@ TEST(Split, TooManyStreamsNamesTheLargestContributors) {
   EXPECT_EQ(to_string(r.error()),
             "error: the plan needs 9 streams, target boundless has 3 [E07 stream limit]\n"
             "  note: largest: stream 0: 6 physical streams; stream 1: 3 physical streams\n"
-            "  help: spread the nodes over more logical streams only where they overlap; each piece of a long stream is a stream of its own");
+            "  help: each piece of a long stream is a stream of its own: raise limits.tasks_per_stream in the target's file if the device allows it, or use "
+            "fewer streams where nothing overlaps");
 }
 
 TEST(Split, APieceWaitsForTheOneBeforeIt) {

@@ -259,7 +259,11 @@ Result<int> run_explain(const ExplainOptions& options) {
                 {"stream", placement ? Json(placement->stream.index) : Json(nullptr)}, {"rule", rule}, {"reason", reason},
                 {"waits", Json::array()}, {"dropped", Json::array()}};
     std::string text = fmt::format("{} ({}) runs on {}", name(n), graph.type(n), stream(n));
-    if (placement && !on.streams[placement->stream].label.empty()) text += fmt::format(", the stream of label \"{}\"", on.streams[placement->stream].label_text());
+    if (placement && !on.streams[placement->stream].label.empty()) {
+      const StreamInfo& info = on.streams[placement->stream];
+      text += fmt::format(", the stream of {}label \"{}\"", info.user ? "user " : "", info.label);
+      if (info.priority != 0) text += fmt::format(" (priority {})", info.priority);
+    }
     text += fmt::format("\n  rule       {}: {}\n", rule.empty() ? "-" : rule, reason);
     for (const std::string& d : decisions) text += fmt::format("             {}\n", d);
     row["decisions"] = decisions.empty() ? Json(nullptr) : Json(decisions);
@@ -272,7 +276,7 @@ Result<int> run_explain(const ExplainOptions& options) {
     }
     for (const SplitPoint& p : schedule.splits) {
       if (p.node != n) continue;
-      text += fmt::format("  split      goes on on physical stream {}: {}\n", p.opened.index, p.reason);
+      text += fmt::format("  split      continues on physical stream {}: {}\n", p.opened.index, p.reason);
       row["split"] = {{"stream", p.opened.index}, {"reason", p.reason}};
     }
     for (const std::uint32_t i : waits[n.index]) {

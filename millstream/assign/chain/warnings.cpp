@@ -86,6 +86,9 @@ void warn_of_labels(const Graph& graph, const Target& target, StreamAssignment& 
                               : fmt::format("the labelled branches are predicted to gain {:.1f} % over one stream", gain * 100));
       e.note(fmt::format("{} streams: {:.1f} us; one stream: {:.1f} us", on.streams.size(), on.estimate->span_us, on.estimate->single_stream_us));
       note_saturated(graph, target, on, e);
+      if (on.estimate->unknown_costs != 0) {
+        e.note(fmt::format("{} of {} nodes have no cost that is known and count as one launch each", on.estimate->unknown_costs, graph.node_count()));
+      }
       e.help("drop the labels, or label longer branches of another engine");
     }
   }
