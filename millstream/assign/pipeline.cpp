@@ -118,32 +118,8 @@ bool uses_chain(const Graph& graph, const Target& target, const AssignOptions& o
 
 namespace {
 
-Result<StreamAssignment> run_simple(const RuleInput& input, Strategy strategy) {
-  const Graph& graph = input.graph;
-  StreamAssignment on;
-  on.placement = IdVec<NodeId, std::optional<Placement>>(graph.node_count());
-  for (const StreamRule& rule : rule_chain(strategy)) {
-    const IdVec<NodeId, std::optional<Placement>> before = on.placement;
-    const RuleId id(on.rules.size());
-    on.rules.push_back(rule.name);
-    on.reasons.push_back(rule.reason);
-    const auto start = std::chrono::steady_clock::now();
-    MST_TRY(on, rule.apply(input, std::move(on)));
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    if (on.placement.size() != graph.node_count()) {
-      return Error{ErrorCode::graph_changed, fmt::format("rule {} returned {} nodes for a graph of {}", rule.name,
-                                                         on.placement.size(), graph.node_count())};
-    }
-    RuleReport report = compare(before, id, on);
-    report.milliseconds = took.count();
-    on.reports.push_back(std::move(report));
-  }
-  compact(on);
-  return on;
-}
-
 Result<StreamAssignment> run_rules_of(const RuleInput& in, Strategy strategy) {
-  if (!uses_chain(in.graph, in.target, in.options)) return run_simple(in, strategy);
+  if (!uses_chain(in.graph, in.target, in.options)) return apply_rules(in, rule_chain(strategy));
   const bool scoped = in.graph.scope_count() > 1;
   Result<chain::ChainResult> result =
       in.graph.dynamic() && strategy != Strategy::single
@@ -175,6 +151,37 @@ void warn_of_unknown_engines(const Target& target, const AssignOptions& options,
 }
 
 }  // namespace
+
+Result<StreamAssignment> apply_rules(const RuleInput& input, const std::vector<StreamRule>& rules) {
+  const Graph& graph = input.graph;
+  StreamAssignment on;
+  on.placement = IdVec<NodeId, std::optional<Placement>>(graph.node_count());
+  for (const StreamRule& rule : rules) {
+    const IdVec<NodeId, std::optional<Placement>> before = on.placement;
+    const RuleId id(on.rules.size());
+    on.rules.push_back(rule.name);
+    on.reasons.push_back(rule.reason);
+    const auto start = std::chrono::steady_clock::now();
+    MST_TRY(on, rule.apply(input, std::move(on)));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    if (on.placement.size() != graph.node_count()) {
+      return Error{ErrorCode::graph_changed, fmt::format("rule {} returned {} nodes for a graph of {}", rule.name, on.placement.size(),
+                                                         graph.node_count())}
+          .help("a rule places and moves nodes, and leaves the graph alone");
+    }
+    for (const NodeId n : graph.nodes()) {
+      if (!on.placement[n] || on.placement[n]->stream.index < on.streams.size()) continue;
+      return Error{ErrorCode::graph_changed, fmt::format("rule {} put {} on stream {}, but the assignment has {} streams", rule.name, graph.name(n),
+                                                         on.placement[n]->stream.index, on.streams.size())}
+          .help("open a stream with new_stream before a node is put on it");
+    }
+    RuleReport report = compare(before, id, on);
+    report.milliseconds = took.count();
+    on.reports.push_back(std::move(report));
+  }
+  compact(on);
+  return on;
+}
 
 Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target, const AssignOptions& options) {
   MST_TRY_VOID(check_options(graph, target, options));

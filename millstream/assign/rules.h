@@ -18,6 +18,10 @@ Error label_on_one_stream(const Graph& graph, NodeId n, bool user, std::string_v
 /// auto/choose.cpp: the nodes that no rule placed yet, by predicted cost.
 Result<StreamAssignment> assign_auto(const RuleInput& in, StreamAssignment on);
 
+/// The driver: runs the rules one behind the other on nothing placed, compares before and after each, and drops streams
+/// that no node uses. Errors: those of the rules; E20 where a rule's result does not fit the graph.
+Result<StreamAssignment> apply_rules(const RuleInput& input, const std::vector<StreamRule>& rules);
+
 /// What decides the streams when the options leave it open: ge when the target takes the input's engines and the
 /// input has some, or when the graph has scopes or dynamic shapes.
 Strategy chosen_strategy(const Graph& graph, const Target& target, const AssignOptions& options);

@@ -4,6 +4,7 @@
 
 #include "millstream/assign/assignment.h"
 #include "millstream/assign/cost_model.h"
+#include "millstream/assign/rules.h"
 #include "millstream/graph/text.h"
 
 namespace millstream {
@@ -393,6 +394,30 @@ TEST(Costs, RooflineAmdahlAndTheirLimits) {
   EXPECT_DOUBLE_EQ(duration_us(memory, c, 1000), 1 + 20 + 2);
   const NodeWork tiny{1, 2, 0};  // two cores would take 1.5 + 2: stays on one
   EXPECT_DOUBLE_EQ(duration_us(tiny, c, 2), 3);
+}
+
+// E20: what a rule must not do, with the full text.
+TEST(Driver, ARuleThatDoesNotFitTheGraphIsNamed) {
+  const Graph g = parsed("graph\n  a = Op()\n  b = Op(a)\n");
+  const Target unit = target_named("unit");
+  const IdVec<NodeId, EngineId> engines(g.node_count(), EngineId(0));
+  const RuleInput input{g, unit, {}, engines};
+  const auto run = [&](Result<StreamAssignment> (*apply)(const RuleInput&, StreamAssignment)) {
+    const auto on = apply_rules(input, {{"mine", "a test", apply}});
+    return on.ok() ? std::string("no error") : to_string(on.error());
+  };
+  EXPECT_EQ(run([](const RuleInput&, StreamAssignment on) -> Result<StreamAssignment> {
+              on.placement.push_back(std::nullopt);
+              return on;
+            }),
+            "error: rule mine returned 3 nodes for a graph of 2 [E20 graph changed]\n"
+            "  help: a rule places and moves nodes, and leaves the graph alone");
+  EXPECT_EQ(run([](const RuleInput&, StreamAssignment on) -> Result<StreamAssignment> {
+              on.placement[NodeId(1)] = Placement{StreamId(4), RuleId()};
+              return on;
+            }),
+            "error: rule mine put b on stream 4, but the assignment has 0 streams [E20 graph changed]\n"
+            "  help: open a stream with new_stream before a node is put on it");
 }
 
 TEST(Costs, GivenCostIsTheWholeDurationAndNestedGraphsAddUp) {
