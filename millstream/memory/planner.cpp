@@ -21,9 +21,10 @@ Result<IdVec<NodeId, std::uint8_t>> launched_nodes(const Graph& graph, const Sch
   for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
     for (const Task& t : schedule.streams[s].tasks) {
       const bool launch = t.kind == Task::Kind::launch;
-      if (t.index >= (launch ? graph.node_count() : schedule.event_count)) {
+      const bool of_node = launch || t.kind == Task::Kind::attached;
+      if (t.index >= (of_node ? graph.node_count() : schedule.event_count)) {
         return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names {} {}, which does not exist", s.index,
-                                                           launch ? "node" : "event", t.index)};
+                                                           of_node ? "node" : "event", t.index)};
       }
       if (launch && launched[t.node()]++ != 0) {
         return Error{ErrorCode::plan_mismatch, fmt::format("node \"{}\" is launched more than once", graph.name(t.node()))};

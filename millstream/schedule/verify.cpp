@@ -202,14 +202,15 @@ class Checker {
   // A kernel that asks for streams beside its own needs a part on each. Options may leave them out of dynamic graphs.
   void count_attached() {
     const auto& wanted = graph_.annotations().attached;
-    if (wanted.empty()) return;
     std::vector<std::pair<NodeId, PhysicalStreamId>> parts;
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
         if (t.kind == Task::Kind::attached) parts.push_back({t.node(), s});
       }
     }
+    if (wanted.empty() && parts.empty()) return;
     std::sort(parts.begin(), parts.end());
+    hold_parts_apart(parts);
     for (const NodeId n : graph_.nodes()) {
       const auto& requests = wanted.get(n);
       if (!requests) continue;
@@ -222,11 +223,38 @@ class Checker {
         keys.push_back(r.reuse_key);
         needed += r.count;
       }
-      const std::int64_t found = std::unique(first, last) - first;
+      const std::int64_t found = last - first;
       if (found == needed || launched_[n] == 0 || (found == 0 && graph_.dynamic())) continue;
       Violation& v = add(Kind::missing_node, fmt::format("{} asks for {} beside its own, {} a part of it", name(n), needed == 1 ? "1 stream" : fmt::format("{} streams", needed),
                                                          found == 0 ? "no stream runs" : found == 1 ? "1 stream runs" : fmt::format("{} streams run", found)));
       v.first = n;
+    }
+  }
+
+  // A part runs beside its node's kernel, on a stream of its own, once.
+  void hold_parts_apart(const std::vector<std::pair<NodeId, PhysicalStreamId>>& parts) {
+    std::vector<std::pair<NodeId, PhysicalStreamId>> kernels;
+    for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
+      for (const Task& t : tasks(s)) {
+        if (t.kind == Task::Kind::launch) kernels.push_back({t.node(), s});
+      }
+    }
+    std::sort(kernels.begin(), kernels.end());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto [n, s] = parts[i];
+      const auto kernel = std::lower_bound(kernels.begin(), kernels.end(), std::pair(n, PhysicalStreamId(0)));
+      std::string wrong;
+      if (kernel == kernels.end() || kernel->first != n) {
+        wrong = fmt::format("stream {} runs a part of {}, but no stream launches its kernel", s.index, name(n));
+      } else if (kernel->second == s) {
+        wrong = fmt::format("stream {} runs a part of {} beside its kernel, which is on that stream itself", s.index, name(n));
+      } else if (i > 0 && parts[i - 1] == parts[i]) {
+        wrong = fmt::format("stream {} runs a part of {} more than once", s.index, name(n));
+      }
+      if (wrong.empty()) continue;
+      Violation& v = add(Kind::missing_node, std::move(wrong));
+      v.first = n;
+      v.streams = {s};
     }
   }
 
