@@ -111,6 +111,13 @@ class ActivationPlanner {
     return {};
   }
 
+  // The scope whose first activation starts what belongs to `s`: a body of unknown shapes has none, so what is around
+  // it starts its streams. The root: they start with the model.
+  ScopeId starting_scope(const ControlFlow& flow, ScopeId s) const {
+    while (s.index != 0 && !flow.scope(s).first_active) s = graph_.scope(s).parent;
+    return s;
+  }
+
   // A stream is started by the first activation of the smallest scope that holds all of its nodes.
   void by_scope() {
     const ControlFlow flow(graph_);
@@ -124,6 +131,7 @@ class ActivationPlanner {
     }
     std::vector<std::vector<StreamId>> starts(graph_.scope_count());
     for (const StreamId s : ids<StreamId>(on_.streams.size())) {
+      if (owner[s]) owner[s] = starting_scope(flow, *owner[s]);
       if (!owner[s] || owner[s]->index == 0 || specific_[s] != 0) continue;
       // A label stream waits for its label; where a jump decides whether it runs it cannot run by itself.
       if (unlabelled[s] != 0 || flow.scope(*owner[s]).guarded) starts[owner[s]->index].push_back(s);
@@ -239,6 +247,7 @@ class ActivationPlanner {
       return {};
     }));
     for (const StreamId a : ids<StreamId>(on_.streams.size())) {
+      if (owner[a]) owner[a] = starting_scope(flow, *owner[a]);
       if (!owner[a] || owner[a]->index == 0) continue;
       const auto& first = flow.scope(*owner[a]).first_active;
       if (!first) continue;
