@@ -49,6 +49,40 @@ enum class ErrorCode : std::uint8_t {
   cancelled,             // E42
   expectation,           // E43
   no_effect,             // E44: a request that changes nothing or costs more than it gains (warnings)
+  // The runtime's (E50 to E82).
+  null_argument,         // E50
+  bad_value,             // E51
+  bad_state,             // E52
+  bad_device,            // E53
+  no_context,            // E54
+  wrong_context,         // E55
+  wrong_model_context,   // E56
+  not_bound,             // E57
+  no_timestamp,          // E58
+  reversed_time,         // E59
+  bad_handle,            // E60
+  wait_timeout,          // E61
+  task_timeout,          // E62
+  stream_aborted,        // E63
+  context_stopped,       // E64
+  unsupported,           // E65
+  in_callback,           // E66
+  no_memory,             // E67
+  no_event,              // E68
+  no_more_streams,       // E69
+  no_notify,             // E70
+  no_model,              // E71
+  over_limit,            // E72
+  stream_full,           // E73
+  not_complete,          // E74
+  still_in_use,          // E75
+  kernel_failed,         // E76
+  kernel_slow,           // E77
+  host_func_failed,      // E78
+  model_aborted,         // E79
+  label_context,         // E80
+  sync_timeout,          // E81
+  event_sync_timeout,    // E82
   internal,              // E99
 };
 
@@ -56,7 +90,8 @@ struct ErrorCodeInfo {
   ErrorCode code;
   std::string_view number;  ///< "E02"
   std::string_view word;    ///< "conflict"
-  int exit_status;          ///< DESIGN: 1 check failed, 2 usage or input, 3 limit or resource, 4 internal
+  int exit_status;          ///< 1 a check failed, 2 usage or input, 3 limit or resource, 4 internal
+  int acl = 0;              ///< the number of the `acl` interface; 0: none
 };
 
 const ErrorCodeInfo& error_code_info(ErrorCode code);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a lane can be parked on, and the counted signals behind events, synchronisation and completions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "millstream/core/error.h"
+#include "millstream/runtime/signal.h"
+
+namespace millstream::rt {
+
+using Signal = BasicSignal<RealAtomics>;
+
+/// Something that a parked lane waits for. Counted; made with one reference.
+class Awaited {
+ public:
+  virtual ~Awaited() = default;
+  /// Takes the waiter out; see BasicSignal::remove. Thread-safe.
+  virtual Signal::Removal remove(Waiter& waiter) = 0;
+  /// "event 3", for reports.
+  virtual std::string describe() const = 0;
+
+  void hold() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void drop() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  std::atomic<std::uint32_t> references_{1};
+};
+
+/// Owns one reference.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  static Ref adopt(T* object) {
+    Ref r;
+    r.object_ = object;
+    return r;
+  }
+  static Ref share(T* object) {
+    if (object != nullptr) object->hold();
+    return adopt(object);
+  }
+  Ref(const Ref& other) : object_(other.object_) {
+    if (object_ != nullptr) object_->hold();
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() {
+    if (object_ != nullptr) object_->drop();
+  }
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  T* release() { return std::exchange(object_, nullptr); }
+
+ private:
+  T* object_ = nullptr;
+};
+
+/// One record of an event, one host's wait, one execution: published once (a latch's again after a reset).
+class Completion final : public Awaited {
+ public:
+  enum class What : std::uint8_t { event, latch, sync, execution, callback };
+  Completion(What what, std::uint32_t number) : what_(what), number_(number) {}
+
+  Signal signal;
+  /// Written before the publication, read after it.
+  std::uint64_t time_ns = 0;
+  std::uint64_t serial = 0;      ///< of this record in a trace; 0: not traced
+  std::unique_ptr<Error> error;  ///< the record was dropped, the execution failed
+  std::uint32_t context = 0;     ///< of the stream whose record was dropped
+
+  What what() const { return what_; }
+  std::uint32_t number() const { return number_; }
+  Signal::Removal remove(Waiter& waiter) override {
+    const std::lock_guard one(removal_);
+    return signal.remove(waiter);
+  }
+  std::string describe() const override;
+
+ private:
+  const What what_;
+  const std::uint32_t number_;
+  SpinLock removal_;
+};
+
+}  // namespace millstream::rt

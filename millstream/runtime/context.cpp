@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/runtime/context.h"
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/step.h"
+#include "millstream/runtime/submit.h"
+
+namespace millstream {
+
+using namespace rt;
+
+Context& Context::operator=(Context&& other) noexcept {
+  if (this != &other) {
+    Context old(std::move(*this));
+    state_ = std::move(other.state_);
+    owns_ = other.owns_;
+  }
+  return *this;
+}
+
+Context::~Context() {
+  // In a host function it cannot drain; the device ends it.
+  if (!state_ || !owns_ || in_callback() || state_->closed.load(std::memory_order_acquire)) return;
+  Result<void> ended = end_context("Context::~Context", *state_);
+  (void)ended;  // nobody is left to be told
+}
+
+std::uint32_t Context::number() const { return state_->number; }
+
+namespace {
+
+Result<void> alive(const char* call, const ContextState& context) {
+  MST_TRY_VOID(enter(call));
+  if (context.closed.load(std::memory_order_acquire)) return closed_handle(call, fmt::format("context {}", context.number));
+  return {};
+}
+
+}  // namespace
+
+Stream Context::default_stream() const { return Stream(state_->default_stream, false); }
+
+Result<Stream> Context::create_stream(const StreamOptions& options) {
+  constexpr const char* kCall = "Context::create_stream";
+  MST_TRY_VOID(alive(kCall, *state_));
+  MST_TRY(auto stream, new_stream(kCall, state_, options));
+  return Stream(std::move(stream), true);
+}
+
+Result<Event> Context::create_event(EventKind kind, EventFlags flags) {
+  constexpr const char* kCall = "Context::create_event";
+  MST_TRY_VOID(alive(kCall, *state_));
+  DeviceState& device = state_->device;
+  if (kind == EventKind::latch && !device.event_ids.take()) {
+    return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}
+        .help("destroy events that are no longer needed");
+  }
+  return Event(std::make_shared<EventState>(state_, kind, *device.event_numbers.take(), flags.timing, flags.sync));
+}
+
+Result<Notify> Context::create_notify() {
+  constexpr const char* kCall = "Context::create_notify";
+  MST_TRY_VOID(alive(kCall, *state_));
+  DeviceState& device = state_->device;
+  const auto number = device.notify_numbers.take();
+  if (!number) {
+    return Error{ErrorCode::no_notify, fmt::format("{}: device {} has {} notifies, and all are in use", kCall, device.number, device.notify_numbers.most())}
+        .help("destroy notifies that are no longer needed");
+  }
+  return Notify(new NotifyState(state_, *number));
+}
+
+Result<void> Context::synchronize(Deadline deadline) {
+  constexpr const char* kCall = "Context::synchronize";
+  MST_TRY_VOID(alive(kCall, *state_));
+  if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
+  std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> markers;
+  for (const auto& stream : state_->live_streams()) {
+    if (stream->persistent) continue;
+    Result<Ref<Completion>> marker = submit_marker(kCall, *stream);
+    if (marker.ok()) {
+      markers.emplace_back(stream, std::move(marker).value());
+    } else if (marker.error().code != ErrorCode::bad_handle) {  // one that ends meanwhile drains itself
+      return std::move(marker).error();
+    }
+  }
+  const std::uint64_t begin = state_->device.machine->now_ns();
+  for (auto& [stream, marker] : markers) {
+    Deadline left = deadline;
+    if (left) left = std::max(Nanoseconds(1), *left - Nanoseconds(state_->device.machine->now_ns() - begin));
+    MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
+  }
+  MST_TRY_VOID(take_error(*state_, nullptr));
+  return {};
+}
+
+Result<void> Context::recover() {
+  constexpr const char* kCall = "Context::recover";
+  MST_TRY_VOID(alive(kCall, *state_));
+  for (const auto& stream : state_->live_streams()) {
+    if (stream->persistent) continue;
+    MST_TRY(const Ref<Completion> marker, submit_marker(kCall, *stream));
+    MST_TRY_VOID(wait_host(kCall, *stream, *marker, never));
+  }
+  {
+    const std::lock_guard lock(state_->events_mutex);
+    for (EventState* e : state_->events) {
+      const std::lock_guard one(e->lock);
+      if (e->kind == EventKind::latch) {
+        e->last = Ref<Completion>::adopt(new Completion(Completion::What::latch, e->number));
+      } else {
+        e->last = {};
+      }
+    }
+  }
+  const std::lock_guard lock(state_->errors_mutex);
+  state_->errors.clear();
+  state_->cause.reset();
+  state_->stopped.store(false, std::memory_order_seq_cst);
+  return {};
+}
+
+std::vector<TaskError> Context::take_errors() {
+  const std::lock_guard lock(state_->errors_mutex);
+  return std::exchange(state_->errors, {});
+}
+
+Result<void> Context::close() {
+  constexpr const char* kCall = "Context::close";
+  MST_TRY_VOID(alive(kCall, *state_));
+  if (state_->primary) {
+    return Error{ErrorCode::bad_state, fmt::format("{}: context {} is the primary one of its device", kCall, state_->number)}.help(
+        "it ends with the device");
+  }
+  return end_context(kCall, *state_);
+}
+
+}  // namespace millstream

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real threads: workers that run ready lanes, a pool for host functions, and one thread for timers and the watch for
+// deadlocks. Streams are never threads.
+#include <deque>
+#include <queue>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/deadlock.h"
+#include "millstream/runtime/host_waiter.h"
+#include "millstream/runtime/ready_set.h"
+#include "millstream/runtime/step.h"
+#include "millstream/runtime/trace_recorder.h"
+
+namespace millstream::rt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A condition variable that is waited on against the system clock: what ThreadSanitizer of gcc 12 understands.
+using Wall = std::chrono::system_clock;
+
+class CallbackPool {
+ public:
+  CallbackPool(std::uint32_t threads, Machine& machine, TraceRecorder& trace, std::uint32_t first_worker)
+      : machine_(machine), trace_(trace) {
+    for (std::uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this, i, first_worker] { serve(first_worker + i); });
+  }
+  void push(Lane& lane) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(&lane);
+    changed_.notify_one();
+  }
+  bool idle() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_.empty() && running_ == 0;
+  }
+  void join() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& t : threads_) t.join();
+    threads_.clear();
+  }
+
+ private:
+  void serve(std::uint32_t worker) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      Lane& lane = *waiting_.front();
+      waiting_.pop_front();
+      ++running_;
+      lock.unlock();
+      Task& task = lane.queue.front();
+      if (trace_.on()) trace_.began(lane, task, worker);
+      call_host_func(lane, task);
+      if (trace_.on()) trace_.ended(lane, task, worker);
+      retire(lane, task);
+      // Ready before it no longer counts as running: nobody sees an idle device in between.
+      if (!lane.token.remove(1)) machine_.make_ready(lane);
+      machine_.room_made();
+      lock.lock();
+      --running_;
+    }
+  }
+
+  Machine& machine_;
+  TraceRecorder& trace_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Lane*> waiting_;
+  std::uint32_t running_ = 0;
+  bool closed_ = false;
+  std::vector<std::thread> threads_;
+};
+
+class CpuMachine final : public Machine {
+ public:
+  CpuMachine(DeviceState& device, std::uint32_t workers)
+      : device_(device),
+        trace_(device.trace),
+        ready_(workers, device.profile.priority_age),
+        callbacks_(device.profile.callback_threads, *this, trace_, workers) {
+    watch_ = std::thread([this] { watch(); });
+    for (std::uint32_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i); });
+  }
+  ~CpuMachine() override { shut_down(); }
+
+  std::string_view name() const override { return "cpu"; }
+  void make_ready(Lane& lane) override { ready_.push(lane); }
+  std::uint64_t now_ns() override {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<Nanoseconds>(Clock::now() - start_).count());
+  }
+
+  bool host_wait(Completion& completion, HostTimeout timeout, bool spin) override {
+    const Clock::time_point begin = Clock::now();
+    // About 2 us; a stream that asked for it spins on while others would sleep.
+    for (unsigned round = 0; !completion.signal.done(); ++round) {
+      const auto waited = Clock::now() - begin;
+      if (timeout && waited >= *timeout) return completion.signal.done();
+      if (!spin && waited > std::chrono::microseconds(2)) break;
+      if (spin && waited > std::chrono::milliseconds(100)) break;  // a deadlock is found only while hosts sleep
+      RealAtomics::relax(round % 64);
+    }
+    if (completion.signal.done()) return true;
+    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
+    if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
+    HostWaiter waiter;
+    if (timeout) *timeout -= std::min(*timeout, std::chrono::duration_cast<Nanoseconds>(Clock::now() - begin));
+    const bool done = waiter.wait(completion, timeout);
+    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
+    return done;
+  }
+
+  void run_callback(Lane& lane) override { callbacks_.push(lane); }
+
+  void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
+    const std::lock_guard lock(watch_mutex_);
+    timers_.push({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), park});
+    changed_.notify_one();
+  }
+
+  void wait_for_room(const std::function<bool()>& has_room) override {
+    room_waiters_.fetch_add(1, std::memory_order_seq_cst);
+    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
+    if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
+    {
+      std::unique_lock lock(room_mutex_);
+      room_.wait(lock, has_room);
+    }
+    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
+    room_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  void room_made() override {
+    if (room_waiters_.load(std::memory_order_seq_cst) == 0) return;
+    const std::lock_guard lock(room_mutex_);
+    room_.notify_all();
+  }
+
+  void poll() override {}
+
+  bool quiescent() override {
+    // A lane leaves the pool ready, and the ready set into a worker that is awake: looked at in that order.
+    return callbacks_.idle() && ready_.idle() && callbacks_.idle();
+  }
+
+  void shut_down() override {
+    if (workers_.empty()) return;
+    ready_.close();
+    for (std::thread& t : workers_) t.join();
+    workers_.clear();
+    callbacks_.join();
+    {
+      const std::lock_guard lock(watch_mutex_);
+      closed_ = true;
+    }
+    changed_.notify_one();
+    watch_.join();
+  }
+
+ private:
+  static constexpr std::uint32_t kTurn = 64;
+
+  void work(std::uint32_t worker) {
+    while (Lane* lane = ready_.take([this] { idle(); })) follow(*lane, worker);
+  }
+
+  void idle() {
+    if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
+  }
+
+  // Runs the lane until it has no more tasks, waits, or has had its turn.
+  void follow(Lane& lane, std::uint32_t worker) {
+    std::uint64_t over = 0;  // run, and not yet taken from the token
+    for (std::uint32_t turn = 0;; ++turn) {
+      if (lane.token.pending() == over) {
+        if (lane.token.remove(over)) return room_made();  // the lane may be gone
+        over = 0;
+        room_made();
+        continue;
+      }
+      if (turn == kTurn || (turn != 0 && ready_.higher_than(lane.level))) {
+        if (over != 0 && lane.token.remove(over)) return room_made();
+        ready_.push(lane);
+        return room_made();
+      }
+      Task& task = lane.queue.front();
+      const bool may_leave = task.kind == TaskKind::wait || task.kind == TaskKind::notify_wait || task.kind == TaskKind::host_func;
+      if (may_leave && over != 0) {
+        lane.token.remove(over);  // this task is still pending, so the token stays
+        over = 0;
+        room_made();
+      }
+      switch (admit(lane, task)) {
+        case Admission::run:
+          if (trace_.on()) trace_.began(lane, task, worker);
+          perform_traced(lane, task, worker);
+          break;
+        case Admission::drop:
+          if (trace_.on()) trace_.dropped(lane, task, worker);
+          discard(lane, task);
+          break;
+        case Admission::parked:
+          return;
+        case Admission::elsewhere:
+          return callbacks_.push(lane);
+      }
+      retire(lane, task);
+      ++over;
+    }
+  }
+
+  void perform_traced(Lane& lane, Task& task, std::uint32_t worker) {
+    // A record has ended when it is made known: what it wakes begins later.
+    const bool publishes = task.kind == TaskKind::record || task.kind == TaskKind::marker || task.kind == TaskKind::notify_record;
+    if (trace_.on() && publishes) trace_.ended(lane, task, worker);
+    perform(lane, task);
+    if (trace_.on() && !publishes) trace_.ended(lane, task, worker);
+  }
+
+  void wake_watch() {
+    const std::lock_guard lock(watch_mutex_);
+    look_ = true;
+    changed_.notify_one();
+  }
+
+  struct Timer {
+    Clock::time_point at;
+    std::shared_ptr<StreamState> stream;
+    std::uint64_t park;
+    bool operator<(const Timer& other) const { return at > other.at; }
+  };
+
+  void watch() {
+    std::unique_lock lock(watch_mutex_);
+    while (!closed_) {
+      const auto awake = [&] { return look_ || closed_ || due(); };
+      if (timers_.empty() && !suspect_at_) {
+        changed_.wait(lock, [&] { return awake() || !timers_.empty(); });
+      } else {
+        const auto next = timers_.empty() ? *suspect_at_ : suspect_at_ ? std::min(*suspect_at_, timers_.top().at) : timers_.top().at;
+        changed_.wait_until(lock, Wall::now() + (next - Clock::now()), awake);
+      }
+      fire_timers(lock);
+      const bool suspect = suspect_at_ && *suspect_at_ <= Clock::now();
+      if (!look_ && !suspect) continue;
+      look_ = false;
+      const bool timed = !timers_.empty();
+      lock.unlock();
+      const std::optional<Stuck> stuck = timed || !quiescent() ? std::nullopt : find_stuck(device_);
+      if (stuck && stuck->certain) report(*stuck);
+      lock.lock();
+      // What nobody records for may still come from a host; it is called a deadlock after a while without change.
+      if (stuck && !stuck->certain) {
+        if (!suspect_at_ || stuck->fingerprint != suspected_) {
+          suspect_at_ = Clock::now() + std::chrono::milliseconds(device_.profile.orphan_wait_ms);
+        } else if (suspect) {
+          lock.unlock();
+          report(*stuck);
+          lock.lock();
+          suspect_at_.reset();
+        }
+        suspected_ = stuck->fingerprint;
+      } else {
+        suspect_at_.reset();
+      }
+    }
+  }
+  bool due() const {
+    const auto now = Clock::now();
+    return (!timers_.empty() && timers_.top().at <= now) || (suspect_at_ && *suspect_at_ <= now);
+  }
+  void fire_timers(std::unique_lock<std::mutex>& lock) {
+    while (!timers_.empty() && timers_.top().at <= Clock::now()) {
+      const Timer timer = timers_.top();
+      timers_.pop();
+      lock.unlock();
+      unpark(timer.stream->lane, Wake::timed_out, timer.park);
+      lock.lock();
+    }
+  }
+
+  DeviceState& device_;
+  TraceRecorder& trace_;
+  const Clock::time_point start_ = Clock::now();
+  ReadySet ready_;
+  CallbackPool callbacks_;
+
+  std::mutex room_mutex_;
+  std::condition_variable room_;
+  std::atomic<std::uint32_t> room_waiters_{0};
+
+  std::mutex watch_mutex_;
+  std::condition_variable changed_;
+  std::priority_queue<Timer> timers_;
+  bool look_ = false;
+  bool closed_ = false;
+  std::optional<Clock::time_point> suspect_at_;
+  std::uint64_t suspected_ = 0;
+
+  std::vector<std::thread> workers_;
+  std::thread watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Machine> make_cpu_machine(DeviceState& device, std::uint32_t workers) {
+  return std::make_unique<CpuMachine>(device, workers);
+}
+
+}  // namespace millstream::rt

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/runtime/deadlock.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/step.h"
+
+namespace millstream::rt {
+namespace {
+
+struct Parked {
+  std::shared_ptr<StreamState> stream;
+  std::uint64_t park = 0;
+  const Awaited* on = nullptr;
+  std::string awaited;
+  std::string text;
+  std::vector<std::size_t> recorders;  // parked streams with a queued record of it, in order
+};
+
+std::string describe(const StreamState& stream, const Task& head, const std::string& awaited) {
+  const Lane& lane = stream.lane;
+  const std::string last = lane.last_kind == TaskKind::marker
+                               ? std::string("before any other task")
+                               : fmt::format("after task {} ({})", lane.last_sequence, lane.last_name);
+  return fmt::format("{} of context {} waits for {} at task {}, {}", stream.name(), lane.context.number, awaited, head.sequence, last);
+}
+
+const Awaited* recorded_by(const Task& task) {
+  switch (task.kind) {
+    case TaskKind::record:
+      return task.sync.completion;
+    case TaskKind::notify_record:
+      return task.notify.notify;
+    default:
+      return nullptr;
+  }
+}
+
+// Every parked lane of the device, and who among them holds a record of what each waits for.
+std::vector<Parked> parked_lanes(DeviceState& device) {
+  std::vector<Parked> out;
+  for (const auto& context : device.live_contexts()) {
+    for (const auto& stream : context->live_streams()) {
+      Lane& lane = stream->lane;
+      const std::lock_guard parked(lane.park_lock);
+      if (lane.parked_on == nullptr) continue;
+      out.push_back({stream, lane.parks, lane.parked_on, lane.parked_on->describe(), "", {}});
+    }
+  }
+  std::map<const Awaited*, std::vector<std::size_t>> recorders;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    Lane& lane = out[i].stream->lane;
+    const std::lock_guard queue(lane.queue.lock);
+    bool first = true;
+    lane.queue.for_each([&](const Task& task) {
+      if (first) out[i].text = describe(*out[i].stream, task, out[i].awaited);
+      first = false;
+      if (const Awaited* what = recorded_by(task)) {
+        auto& list = recorders[what];
+        if (list.empty() || list.back() != i) list.push_back(i);
+      }
+    });
+  }
+  for (Parked& p : out) {
+    if (const auto it = recorders.find(p.on); it != recorders.end()) p.recorders = it->second;
+  }
+  return out;
+}
+
+// The first cycle along first recorders that goes through `start`, else nothing.
+std::vector<std::size_t> cycle_through(const std::vector<Parked>& parked, std::size_t start) {
+  std::vector<std::size_t> path;
+  std::vector<bool> seen(parked.size(), false);
+  for (std::size_t at = start; !seen[at];) {
+    seen[at] = true;
+    path.push_back(at);
+    if (parked[at].recorders.empty()) return {};
+    at = parked[at].recorders.front();
+    if (at == start) return path;
+  }
+  return {};
+}
+
+std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std::size_t>& cycle) {
+  std::string text = "the cycle: ";
+  for (const std::size_t i : cycle) text += fmt::format("{} waits for {}, recorded by ", parked[i].stream->name(), parked[i].awaited);
+  return text + parked[cycle.front()].stream->name();
+}
+
+}  // namespace
+
+std::optional<Stuck> find_stuck(DeviceState& device) {
+  const std::lock_guard control(device.control);
+  const std::vector<Parked> parked = parked_lanes(device);
+  Stuck out;
+  const auto add = [&](std::size_t i, Error error) { out.waits.push_back({parked[i].stream, parked[i].park, std::move(error)}); };
+  for (std::size_t i = 0; i < parked.size(); ++i) {
+    const std::vector<std::size_t> cycle = cycle_through(parked, i);
+    if (cycle.empty()) continue;
+    out.certain = true;
+    Error error{ErrorCode::deadlock, "DEADLOCK: " + parked[i].text};
+    error.note(cycle_text(parked, cycle));
+    for (const std::size_t other : cycle) {
+      if (other != i) error.note(parked[other].text);
+    }
+    add(i, std::move(error).help("let one stream of the cycle record before it waits"));
+  }
+  if (!out.waits.empty()) return out;
+  if (device.hosts_blocked.load(std::memory_order_seq_cst) == 0) return std::nullopt;
+  for (std::size_t i = 0; i < parked.size(); ++i) {
+    if (!parked[i].recorders.empty()) continue;
+    out.fingerprint = out.fingerprint * 1000003 + parked[i].stream->number * 31 + parked[i].park + 1;
+    add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
+               .note(fmt::format("no queued task of device {} records it", device.number))
+               .help("record it, or let the wait have a time-out"));
+  }
+  if (out.waits.empty()) return std::nullopt;
+  return out;
+}
+
+bool has_recorder(DeviceState& device, const Awaited& awaited) {
+  const std::lock_guard control(device.control);
+  bool found = false;
+  for (const auto& context : device.live_contexts()) {
+    for (const auto& stream : context->live_streams()) {
+      const std::lock_guard parked(stream->lane.park_lock);
+      if (stream->lane.parked_on == nullptr) continue;
+      const std::lock_guard queue(stream->lane.queue.lock);
+      stream->lane.queue.for_each([&](const Task& task) { found = found || recorded_by(task) == &awaited; });
+    }
+  }
+  return found;
+}
+
+void report(const Stuck& stuck) {
+  for (const Stuck::Wait& wait : stuck.waits) {
+    unpark(wait.stream->lane, Wake::deadlocked, wait.park, std::make_unique<Error>(wait.error));
+  }
+}
+
+std::vector<std::string> blocking_chain(DeviceState& device, StreamState& stream) {
+  std::vector<std::string> out;
+  const std::lock_guard control(device.control);
+  const std::vector<Parked> parked = parked_lanes(device);
+  std::vector<bool> seen(parked.size(), false);
+  std::size_t at = 0;
+  while (at < parked.size() && parked[at].stream.get() != &stream) ++at;
+  while (at < parked.size() && !seen[at]) {
+    seen[at] = true;
+    out.push_back(parked[at].text);
+    at = parked[at].recorders.empty() ? parked.size() : parked[at].recorders.front();
+  }
+  return out;
+}
+
+}  // namespace millstream::rt

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of an idle device that wait for each other, or for what nobody records.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "millstream/runtime/objects.h"
+
+namespace millstream::rt {
+
+struct Stuck {
+  /// Certain: a cycle; nothing the device has queued can end it. Else: waits that nobody on the device records for,
+  /// which a host still might.
+  bool certain = false;
+  struct Wait {
+    std::shared_ptr<StreamState> stream;
+    std::uint64_t park = 0;  ///< of the lane
+    Error error;             ///< what its wait is to fail with: the stream, its last task, what it waits for, the cycle
+  };
+  std::vector<Wait> waits;
+  std::uint64_t fingerprint = 0;  ///< equal while the same lanes are in the same parks
+};
+
+/// Looks at every parked lane of a quiescent device: cycles, else, while a host thread is blocked, waits without a
+/// recorder. O(queued tasks).
+std::optional<Stuck> find_stuck(DeviceState& device);
+
+/// Whether a queued task of the device records it. The device is quiescent.
+bool has_recorder(DeviceState& device, const Awaited& awaited);
+
+/// Fails the waits.
+void report(const Stuck& stuck);
+
+/// "stream 2 of context 0 at task 5 (wait) waits for event 3, after task 4 (kernel); ..." for the chain that starts
+/// at this stream, as sync time-outs show it. Empty: it does not wait.
+std::vector<std::string> blocking_chain(DeviceState& device, StreamState& stream);
+
+}  // namespace millstream::rt

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/runtime/device.h"
+
+#include <map>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/step.h"
+#include "millstream/runtime/submit.h"
+
+namespace millstream {
+
+using namespace rt;
+
+namespace {
+
+// Devices that are open in this process, and how often. Never destroyed: threads of a device that nobody closed run
+// until the process ends.
+struct Registry {
+  struct Open {
+    std::shared_ptr<DeviceState> device;
+    std::uint32_t count = 0;
+  };
+  std::mutex mutex;
+  std::map<std::pair<BackendId, std::int32_t>, Open> open;
+};
+Registry& registry() {
+  static auto* const r = new Registry;
+  return *r;
+}
+
+std::unique_ptr<Machine> make_machine(BackendId backend, DeviceState& device) {
+  if (backend == BackendId::sim) return make_sim_machine(device);
+  const std::uint32_t workers = device.profile.workers != 0 ? device.profile.workers : std::max(1u, std::thread::hardware_concurrency());
+  return make_cpu_machine(device, workers);
+}
+
+Result<std::shared_ptr<DeviceState>> open_new(BackendId backend, std::int32_t ordinal, const Profile& profile) {
+  auto device = std::make_shared<DeviceState>(static_cast<std::uint32_t>(ordinal), profile);
+  device->machine = make_machine(backend, *device);
+  Result<std::shared_ptr<ContextState>> primary = new_context("Device::open", device);
+  if (!primary.ok()) {
+    device->machine->shut_down();
+    return std::move(primary).error();
+  }
+  (*primary)->primary = true;
+  return device;
+}
+
+Error not_open(const char* call) {
+  return Error{ErrorCode::no_context, fmt::format("{}: the device is not open", call)}.help("open it first");
+}
+
+// Out of the registry: every context drained and gone.
+Result<void> shut(const char* call, DeviceState& device) {
+  std::optional<Error> deadlock;
+  // Those that were created first; the primary context is the oldest.
+  auto contexts = device.live_contexts();
+  for (auto it = contexts.rbegin(); it != contexts.rend(); ++it) {
+    Result<void> ended = end_context(call, **it);
+    if (!ended.ok() && ended.error().code == ErrorCode::deadlock && !deadlock) deadlock = std::move(ended).error();
+  }
+  device.machine->shut_down();
+  if (deadlock) return std::move(*deadlock);
+  return {};
+}
+
+}  // namespace
+
+Result<Device> Device::open(BackendId backend, std::int32_t ordinal, const std::optional<Profile>& profile) {
+  MST_TRY_VOID(enter("Device::open"));
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const Profile wanted = profile.value_or(Profile{});
+  if (ordinal < 0 || static_cast<std::uint32_t>(ordinal) >= wanted.devices) {
+    return Error{ErrorCode::bad_device, fmt::format("Device::open: there is no device {}", ordinal)}.help(
+        wanted.devices == 1 ? "the only device is 0" : fmt::format("devices are 0 to {}", wanted.devices - 1));
+  }
+  auto& entry = r.open[{backend, ordinal}];
+  if (entry.count == 0) {
+    Result<std::shared_ptr<DeviceState>> device = open_new(backend, ordinal, wanted);
+    if (!device.ok()) return std::move(device).error();
+    entry.device = std::move(device).value();
+  } else if (profile && !(*profile == entry.device->profile)) {
+    return Error{ErrorCode::bad_state, fmt::format("Device::open: device {} is open with profile \"{}\"; \"{}\" differs from it", ordinal,
+                                                   entry.device->profile.name, profile->name)}
+        .help("open it with the same profile, or close it first");
+  }
+  ++entry.count;
+  return Device(entry.device);
+}
+
+Device& Device::operator=(Device&& other) noexcept {
+  if (this != &other) {
+    Device old(std::move(*this));
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+
+Device::~Device() {
+  if (!state_ || in_callback()) return;
+  // What lives keeps the device; its last owner has it closed.
+  Result<void> closed = reset(ResetMode::counted);
+  if (!closed.ok() && closed.error().code == ErrorCode::still_in_use) closed = reset(ResetMode::force);
+  (void)closed;  // nobody is left to be told
+}
+
+Context Device::primary() const { return Context(state_->live_contexts().front(), false); }
+
+Result<Context> Device::create_context() {
+  constexpr const char* kCall = "Device::create_context";
+  MST_TRY_VOID(enter(kCall));
+  if (!state_) return not_open(kCall);
+  MST_TRY(auto context, new_context(kCall, state_));
+  return Context(std::move(context), true);
+}
+
+PriorityRange Device::priority_range() const { return {state_->profile.least_priority, state_->profile.greatest_priority}; }
+const Profile& Device::profile() const { return state_->profile; }
+
+Result<void> Device::reset(ResetMode mode) {
+  constexpr const char* kCall = "Device::reset";
+  MST_TRY_VOID(enter(kCall));
+  if (!state_) return not_open(kCall);
+  Registry& r = registry();
+  std::shared_ptr<DeviceState> closing;
+  {
+    const std::lock_guard lock(r.mutex);
+    const auto entry = std::find_if(r.open.begin(), r.open.end(), [&](const auto& e) { return e.second.device == state_; });
+    if (entry == r.open.end()) {  // forced by another owner
+      state_.reset();
+      return not_open(kCall);
+    }
+    if (mode == ResetMode::counted && entry->second.count > 1) {
+      --entry->second.count;
+      state_.reset();
+      return {};
+    }
+    if (mode == ResetMode::counted && state_->live_contexts().size() > 1) {
+      Error error{ErrorCode::still_in_use, fmt::format("{}: device {} has live contexts", kCall, state_->number)};
+      for (const auto& c : state_->live_contexts()) {
+        if (!c->primary) error.note(fmt::format("context {} with {} streams", c->number, c->live_streams().size()));
+      }
+      return std::move(error).help("destroy them, or reset by force");
+    }
+    closing = std::move(entry->second.device);
+    r.open.erase(entry);
+    state_.reset();
+  }
+  return shut(kCall, *closing);
+}
+
+void Device::start_trace() { state_->trace.start(); }
+std::vector<TraceEvent> Device::take_trace() { return state_->trace.take(); }
+
+}  // namespace millstream

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A host thread that sleeps until a completion is published.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "millstream/runtime/machine.h"
+
+namespace millstream::rt {
+
+class HostWaiter final : public Waiter {
+ public:
+  HostWaiter() : Waiter(Kind::host) {}
+  /// By whoever published. The waiter may be gone when it returns.
+  void notify() {
+    const std::lock_guard lock(mutex_);
+    notified_ = true;
+    changed_.notify_one();
+  }
+  /// Parks on the completion and sleeps. False: the time was over first.
+  bool wait(Completion& completion, HostTimeout timeout);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool notified_ = false;
+};
+
+}  // namespace millstream::rt

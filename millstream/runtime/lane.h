@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lane is what workers schedule: the tasks of one stream, run one after the other by whoever holds its token.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "millstream/core/error.h"
+#include "millstream/runtime/run_token.h"
+#include "millstream/runtime/task_queue.h"
+
+namespace millstream::rt {
+
+class ContextState;
+class StreamState;
+
+/// Why a parked lane goes on other than by what it waited for.
+enum class Wake : std::uint8_t { published, stopped, aborted, timed_out, deadlocked };
+
+struct Lane : Waiter {
+  Lane(StreamState& s, ContextState& c, std::uint8_t l) : Waiter(Kind::lane), stream(s), context(c), level(l) {}
+
+  StreamState& stream;
+  ContextState& context;
+  const std::uint8_t level;  ///< of priority, 0 goes first
+
+  BasicRunToken<RealAtomics> token;
+  TaskQueue queue;
+  /// Tasks submitted so far, under queue.lock; read by others for reports and drops.
+  std::atomic<std::uint64_t> submitted{0};
+  /// Tasks with a smaller sequence are dropped.
+  std::atomic<std::uint64_t> drop_until{0};
+
+  // The token holder's.
+  std::uint64_t executed = 0;             ///< tasks that are over
+  TaskKind last_kind = TaskKind::marker;  ///< of the last one that ran, for reports
+  std::string_view last_name;
+  std::uint64_t last_sequence = 0;
+  bool woken = false;                     ///< what it waited for came while it was parked
+
+  /// What the lane is parked on: set before it parks, cleared by whoever takes it out again, both under the lock.
+  SpinLock park_lock;
+  Awaited* parked_on = nullptr;
+  std::uint64_t parks = 0;                ///< counts, so that a late timer can tell an old park from this one
+  /// Why it was taken out, for the next holder.
+  Wake wake = Wake::published;
+  std::unique_ptr<Error> wake_error;
+  /// Why tasks below drop_until are dropped; under park_lock.
+  std::unique_ptr<Error> drop_cause;
+
+  Lane* next_ready = nullptr;             ///< the ready set's
+  std::uint32_t passed_over = 0;          ///< the ready set's: times that others went first
+};
+
+}  // namespace millstream::rt

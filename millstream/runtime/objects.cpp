@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/runtime/objects.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace millstream::rt {
+
+std::optional<std::uint32_t> Numbers::take() {
+  const std::lock_guard lock(mutex_);
+  if (!free_.empty()) {
+    const std::uint32_t number = *free_.begin();
+    free_.erase(free_.begin());
+    return number;
+  }
+  if (next_ == most_) return std::nullopt;
+  return next_++;
+}
+
+void Numbers::give_back(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  free_.insert(number);
+}
+
+std::uint32_t Numbers::in_use() const {
+  const std::lock_guard lock(mutex_);
+  return next_ - static_cast<std::uint32_t>(free_.size());
+}
+
+bool Budget::take() {
+  std::uint32_t used = used_.load(std::memory_order_relaxed);
+  while (used < most_) {
+    if (used_.compare_exchange_weak(used, used + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+std::string StreamState::name() const { return is_default ? fmt::format("the default stream {}", number) : fmt::format("stream {}", number); }
+
+std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
+  const std::lock_guard lock(streams_mutex);
+  return streams;
+}
+
+DeviceState::DeviceState(std::uint32_t n, Profile p)
+    : number(n),
+      profile(std::move(p)),
+      stream_numbers(profile.max_streams),
+      context_numbers(Profile::kUnlimited),
+      notify_numbers(profile.max_notifies),
+      event_numbers(Profile::kUnlimited),
+      model_numbers(profile.max_models),
+      event_ids(profile.max_events) {}
+
+DeviceState::~DeviceState() {
+  if (machine) machine->shut_down();
+}
+
+bool DeviceState::take_event_id_later() {
+  for (std::uint32_t waited = 0; waited < profile.event_wait_ms; ++waited) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (event_ids.take()) return true;
+  }
+  return false;
+}
+
+std::vector<std::shared_ptr<ContextState>> DeviceState::live_contexts() {
+  const std::lock_guard lock(contexts_mutex);
+  return contexts;
+}
+
+EventState::EventState(std::shared_ptr<ContextState> c, EventKind k, std::uint32_t n, bool t, bool s)
+    : context(std::move(c)), kind(k), number(n), timed(t), waitable(s) {
+  if (kind == EventKind::latch) last = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
+  const std::lock_guard alive(context->events_mutex);
+  context->events.push_back(this);
+}
+
+EventState::~EventState() {
+  {
+    const std::lock_guard alive(context->events_mutex);
+    std::erase(context->events, this);
+  }
+  DeviceState& device = context->device;
+  if (kind == EventKind::latch) device.event_ids.give_back();
+  device.event_numbers.give_back(number);
+}
+
+NotifyState::~NotifyState() { context->device.notify_numbers.give_back(number); }
+
+Waiter* NotifyState::record() {
+  const std::lock_guard lock(lock_);
+  if (!waiting_.empty()) {
+    Waiter* const first = waiting_.front();
+    waiting_.pop_front();
+    first->next = nullptr;
+    return first;
+  }
+  if (set_) ++ignored_;
+  set_ = true;
+  return nullptr;
+}
+
+bool NotifyState::park(Waiter& waiter) {
+  const std::lock_guard lock(lock_);
+  if (set_) {
+    set_ = false;
+    return false;
+  }
+  waiting_.push_back(&waiter);
+  return true;
+}
+
+Signal::Removal NotifyState::remove(Waiter& waiter) {
+  const std::lock_guard lock(lock_);
+  const auto it = std::find(waiting_.begin(), waiting_.end(), &waiter);
+  if (it == waiting_.end()) return {};
+  waiting_.erase(it);
+  return {true, nullptr};
+}
+
+std::string NotifyState::describe() const { return fmt::format("notify {}", number); }
+
+std::uint64_t NotifyState::ignored() const {
+  const std::lock_guard lock(lock_);
+  return ignored_;
+}
+
+}  // namespace millstream::rt

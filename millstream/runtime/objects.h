@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state behind Device, Context, Stream, Event and Notify. Handles share it; a device's lists keep what still
+// has work.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "millstream/runtime/lane.h"
+#include "millstream/runtime/machine.h"
+#include "millstream/runtime/event.h"
+#include "millstream/runtime/task_error.h"
+#include "millstream/runtime/trace_recorder.h"
+
+namespace millstream::rt {
+
+class EventState;
+
+/// Numbers of live objects of one kind: the lowest free one next. Thread-safe.
+class Numbers {
+ public:
+  explicit Numbers(std::uint32_t most) : most_(most) {}
+  /// nullopt: all are in use.
+  std::optional<std::uint32_t> take();
+  void give_back(std::uint32_t number);
+  std::uint32_t in_use() const;
+  std::uint32_t most() const { return most_; }
+
+ private:
+  const std::uint32_t most_;
+  mutable std::mutex mutex_;
+  std::uint32_t next_ = 0;
+  std::set<std::uint32_t> free_;
+};
+
+/// A budget without numbers, for what is taken at submit and given back by workers: one atomic.
+class Budget {
+ public:
+  explicit Budget(std::uint32_t most) : most_(most) {}
+  bool take();
+  void give_back() { used_.fetch_sub(1, std::memory_order_release); }
+  std::uint32_t in_use() const { return used_.load(std::memory_order_relaxed); }
+  std::uint32_t most() const { return most_; }
+
+ private:
+  const std::uint32_t most_;
+  std::atomic<std::uint32_t> used_{0};
+};
+
+
+class StreamState : public std::enable_shared_from_this<StreamState> {
+ public:
+  StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level) : context(c), lane(*this, *c, level), number(n) {}
+  const std::shared_ptr<ContextState> context;  ///< a cycle with the context's list, which `end_stream` cuts
+  Lane lane;
+  const std::uint32_t number;     ///< on its device
+  bool is_default = false;
+  bool persistent = false;
+  bool huge = false;
+  bool spins = false;             ///< FAST_SYNC
+  std::uint32_t capacity = 0;     ///< tasks queued at once
+  std::atomic<bool> closed{false};     ///< takes no calls any more
+  bool let_go = false;                 ///< ends with its last task; under the context's streams_mutex
+  std::mutex mode_mutex;
+  std::optional<FailureMode> mode;     ///< once set
+  std::string name() const;
+};
+
+class ContextState : public std::enable_shared_from_this<ContextState> {
+ public:
+  ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n) : device_keeper(d), device(*d), number(n) {}
+  const std::shared_ptr<DeviceState> device_keeper;  ///< a cycle with the device's list, which `end_context` cuts
+  DeviceState& device;
+  const std::uint32_t number;
+  bool primary = false;
+  std::atomic<bool> closed{false};
+
+  std::shared_ptr<StreamState> default_stream;
+  std::mutex streams_mutex;
+  std::vector<std::shared_ptr<StreamState>> streams;  ///< the live ones, default first
+
+  std::atomic<bool> stops{false};    ///< set by the first stream whose mode is stop
+  std::atomic<bool> stopped{false};  ///< a task failed since
+  std::mutex errors_mutex;
+  std::vector<TaskError> errors;     ///< not reported yet, in the order of completion
+  std::optional<TaskError> cause;    ///< what stopped the context
+
+  std::vector<std::shared_ptr<StreamState>> live_streams();
+
+  std::mutex events_mutex;
+  std::vector<EventState*> events;   ///< alive; recover() makes them never-recorded
+};
+
+class DeviceState : public std::enable_shared_from_this<DeviceState> {
+ public:
+  DeviceState(std::uint32_t number, Profile profile);
+  ~DeviceState();
+  const std::uint32_t number;
+  const Profile profile;
+  bool open = true;  ///< under the registry's lock
+  std::unique_ptr<Machine> machine;
+  TraceRecorder trace;
+
+  Numbers stream_numbers, context_numbers, notify_numbers, event_numbers, model_numbers;
+  Budget event_ids;
+  /// Waits up to profile.event_wait_ms for an id that a completion gives back.
+  bool take_event_id_later();
+  /// One at a time: removals of parked lanes, stops, the search for deadlocks.
+  std::mutex control;
+  /// Host threads inside a blocking call.
+  std::atomic<std::uint32_t> hosts_blocked{0};
+  /// Lanes that are parked.
+  std::atomic<std::uint32_t> lanes_parked{0};
+  std::atomic<std::uint64_t> error_order{0};
+
+  std::mutex contexts_mutex;
+  std::vector<std::shared_ptr<ContextState>> contexts;
+  std::vector<std::shared_ptr<ContextState>> live_contexts();
+};
+
+
+class EventState {
+ public:
+  EventState(std::shared_ptr<ContextState> c, EventKind k, std::uint32_t n, bool t, bool s);
+  ~EventState();
+  const std::shared_ptr<ContextState> context;
+  const EventKind kind;
+  const std::uint32_t number;
+  const bool timed;
+  const bool waitable;  ///< has SYNC
+  std::atomic<bool> closed{false};
+  /// Snapshot: the last record, or none. Latch: always the same.
+  SpinLock lock;
+  Ref<Completion> last;
+};
+
+/// Binary and resetting itself: a record sets it, one wait passes and clears it.
+class NotifyState final : public Awaited {
+ public:
+  NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+  ~NotifyState() override;
+  const std::shared_ptr<ContextState> context;
+  const std::uint32_t number;
+  std::atomic<bool> closed{false};
+
+  /// The lane that may pass now, if one waits.
+  Waiter* record();
+  /// True: parked. False: passed.
+  bool park(Waiter& waiter);
+  Signal::Removal remove(Waiter& waiter) override;
+  std::string describe() const override;
+  std::uint64_t ignored() const;  ///< records while it was set
+
+ private:
+  mutable SpinLock lock_;
+  bool set_ = false;
+  std::deque<Waiter*> waiting_;
+  std::uint64_t ignored_ = 0;
+};
+
+}  // namespace millstream::rt

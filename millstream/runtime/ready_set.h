@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes that can go on, by priority and then in order of arrival, each taken by one worker. One set a device, so that
+// priority holds over all its contexts.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "millstream/runtime/lane.h"
+
+namespace millstream::rt {
+
+class ReadySet {
+ public:
+  static constexpr std::uint32_t kLevels = 8;
+
+  /// `age`: a level's first lane goes before higher levels once they have passed it over so often; 0: never.
+  ReadySet(std::uint32_t workers, std::uint32_t age) : workers_(workers), age_(age) {}
+
+  void push(Lane& lane);
+  /// The next lane; sleeps while there is none. Null: closed. `on_idle` is called, without the lock, when the last
+  /// worker is about to sleep.
+  template <class OnIdle>
+  Lane* take(OnIdle on_idle);
+  /// Whether a lane of a higher level waits.
+  bool higher_than(std::uint8_t level) const {
+    return (levels_.load(std::memory_order_relaxed) & ((1u << level) - 1)) != 0;
+  }
+  /// Nothing is ready and every worker sleeps.
+  bool idle() const;
+  void close();
+
+ private:
+  Lane* pop();
+
+  const std::uint32_t workers_;
+  const std::uint32_t age_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  struct Fifo {
+    Lane* first = nullptr;
+    Lane* last = nullptr;
+  };
+  std::array<Fifo, kLevels> lanes_;
+  std::atomic<std::uint32_t> levels_{0};  // bit l: level l is not empty
+  std::uint32_t sleepers_ = 0;
+  bool closed_ = false;
+};
+
+template <class OnIdle>
+Lane* ReadySet::take(OnIdle on_idle) {
+  // A lane often comes right behind: look a little before sleeping.
+  for (unsigned round = 0; round < 1000 && levels_.load(std::memory_order_relaxed) == 0; ++round) RealAtomics::relax(round % 64);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (Lane* lane = pop()) return lane;
+    if (closed_) return nullptr;
+    if (++sleepers_ == workers_) {
+      lock.unlock();
+      on_idle();
+      lock.lock();
+    }
+    changed_.wait(lock, [&] { return levels_.load(std::memory_order_relaxed) != 0 || closed_; });
+    --sleepers_;
+  }
+}
+
+}  // namespace millstream::rt

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a task does, for every back-end: whether it may run now, its effect, its end. The caller holds the lane.
+#pragma once
+
+#include "millstream/runtime/objects.h"
+
+namespace millstream::rt {
+
+enum class Admission : std::uint8_t {
+  run,       ///< perform, then retire
+  drop,      ///< discard, then retire
+  parked,    ///< the lane is somebody else's now
+  elsewhere  ///< a host function: Machine::run_callback
+};
+
+/// Looks at the lane's first task. Waits park here; a lane that was woken comes here again with the same task.
+Admission admit(Lane& lane, Task& task);
+/// The task's effect; failures are recorded in the context and may stop it.
+void perform(Lane& lane, Task& task);
+/// Instead of its effect: what waits for it is told.
+void discard(Lane& lane, Task& task);
+/// The task is over; it is freed and leaves the queue. The token is not touched.
+void retire(Lane& lane, Task& task);
+
+/// Wakes a list of waiters, lanes and hosts, in order.
+void wake_all(Waiter* list);
+/// Takes a parked lane out of what it waits for and lets it go on. False: it is not parked, or no longer in the park
+/// with that number. `error` is what the wait fails with when it timed out or is part of a deadlock.
+bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park = std::nullopt, std::unique_ptr<Error> error = nullptr);
+/// Drops what the lane has been given so far; the task that runs goes on to its end.
+void drop_queued(Lane& lane, Error cause);
+/// Records a failure; in a context that stops on failure, stops it.
+void fail(Lane& lane, const Task& task, Error error);
+/// Runs a host function; on the callback pool's thread, which is marked meanwhile.
+void call_host_func(Lane& lane, Task& task);
+/// Whether the calling thread runs a host function.
+bool in_callback();
+
+}  // namespace millstream::rt

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/runtime/submit.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/deadlock.h"
+#include "millstream/runtime/step.h"
+
+namespace millstream::rt {
+
+Result<void> enter(const char* call) {
+  if (!in_callback()) return {};
+  return Error{ErrorCode::in_callback, fmt::format("{}: called from a host function", call)}.help(
+      "a host function must not call the runtime; do it from a thread of your own after it has returned");
+}
+
+Error null_argument(const char* call, const char* what) {
+  return Error{ErrorCode::null_argument, fmt::format("{}: {} is null", call, what)};
+}
+
+Error closed_handle(const char* call, const std::string& what) {
+  return Error{ErrorCode::bad_handle, fmt::format("{}: {} was destroyed", call, what)}.help("use a live one");
+}
+
+Error stopped(const char* call, ContextState& context) {
+  const std::lock_guard lock(context.errors_mutex);
+  Error error{ErrorCode::context_stopped, fmt::format("{}: context {} has stopped", call, context.number)};
+  if (context.cause) {
+    const TaskError& cause = *context.cause;
+    error.note(fmt::format("task {} ({}) of stream {} failed: {}", cause.sequence, cause.task, cause.stream,
+                           to_string(Error{cause.error.code, cause.error.message}).substr(7)));
+  }
+  return std::move(error).help("Context::recover, or destroy the context");
+}
+
+namespace {
+
+Result<void> push(const char* call, StreamState& stream, Task& task, bool last) {
+  Lane& lane = stream.lane;
+  bool first = false;
+  {
+    const std::lock_guard lock(lane.queue.lock);
+    if (stream.closed.load(std::memory_order_relaxed)) return closed_handle(call, stream.name());
+    const std::uint64_t sequence = lane.submitted.load(std::memory_order_relaxed);
+    task.sequence = sequence;
+    if (!lane.queue.push(task)) {
+      return Error{ErrorCode::no_memory, fmt::format("{}: no memory for the queue of {}", call, stream.name())};
+    }
+    lane.submitted.store(sequence + 1, std::memory_order_release);
+    if (last) stream.closed.store(true, std::memory_order_seq_cst);
+    if (lane.context.device.trace.on()) lane.context.device.trace.submitted(lane, task);
+    first = lane.token.add();
+  }
+  if (first) lane.context.device.machine->make_ready(lane);
+  return {};
+}
+
+Result<void> try_submit(const char* call, StreamState& stream, Task& task, bool block) {
+  Lane& lane = stream.lane;
+  ContextState& context = lane.context;
+  if (stream.closed.load(std::memory_order_relaxed)) return closed_handle(call, stream.name());
+  if (stream.persistent) {
+    return Error{ErrorCode::not_bound, fmt::format("{}: {} is persistent and bound to no model", call, stream.name())}.help(
+        "bind it to a model that is being built");
+  }
+  for (;;) {
+    if (context.stopped.load(std::memory_order_acquire)) return stopped(call, context);
+    if (lane.token.pending() < stream.capacity) return push(call, stream, task, false);
+    if (!block) {
+      return Error{ErrorCode::stream_full, fmt::format("{}: {} holds {} tasks, as many as it takes", call, stream.name(), stream.capacity)};
+    }
+    context.device.machine->wait_for_room([&] {
+      return lane.token.pending() < stream.capacity || context.stopped.load(std::memory_order_acquire);
+    });
+  }
+}
+
+}  // namespace
+
+Result<void> submit(const char* call, StreamState& stream, Task& task, bool block) {
+  Result<void> done = try_submit(call, stream, task, block);
+  if (!done.ok()) release(task);
+  return done;
+}
+
+Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, bool last) {
+  auto completion = Ref<Completion>::adopt(new Completion(Completion::What::sync, stream.number));
+  TraceRecorder& trace = stream.lane.context.device.trace;
+  if (trace.on()) completion->serial = trace.new_object();
+  Task task;
+  task.kind = TaskKind::marker;
+  task.sync = {Ref<Completion>(completion).release(), 0, false, false};
+  if (trace.on()) trace.host(TraceEvent::Kind::sync_begin, &stream.lane, completion->serial);
+  Result<void> done = push(call, stream, task, last);
+  if (!done.ok()) {
+    release(task);
+    return std::move(done).error();
+  }
+  return completion;
+}
+
+Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline) {
+  DeviceState& device = stream.lane.context.device;
+  if (device.machine->host_wait(completion, deadline, stream.spins)) {
+    if (device.trace.on()) device.trace.host(TraceEvent::Kind::sync_end, &stream.lane, completion.serial);
+    return {};
+  }
+  Error error{ErrorCode::sync_timeout, fmt::format("{}: {} has not finished after {} ms", call, stream.name(),
+                                                   std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
+  for (std::string& line : blocking_chain(device, stream)) error.note(std::move(line));
+  return std::move(error).help("its work goes on; synchronise again");
+}
+
+Result<void> take_error(ContextState& context, const StreamState* stream) {
+  const std::lock_guard lock(context.errors_mutex);
+  if (context.cause && (stream == nullptr || context.cause->stream == stream->number)) {
+    std::erase_if(context.errors, [&](const TaskError& e) { return stream == nullptr || e.stream == stream->number; });
+    return context.cause->error;  // stays until recover()
+  }
+  std::optional<Error> first;
+  std::size_t more = 0;
+  for (auto it = context.errors.begin(); it != context.errors.end();) {
+    if (stream != nullptr && it->stream != stream->number) {
+      ++it;
+      continue;
+    }
+    if (first) {
+      ++more;
+    } else {
+      first = it->error;
+      first->note(fmt::format("task {} ({}) of stream {}", it->sequence, it->task, it->stream));
+    }
+    it = context.errors.erase(it);
+  }
+  if (!first) return {};
+  if (more != 0) first->note(fmt::format("and {} more failed", more));
+  return std::move(*first);
+}
+
+void sweep(ContextState& context) {
+  std::vector<std::shared_ptr<StreamState>> ended;
+  {
+    const std::lock_guard lock(context.streams_mutex);
+    for (auto it = context.streams.begin(); it != context.streams.end();) {
+      StreamState& s = **it;
+      if (s.closed.load(std::memory_order_seq_cst) && s.let_go && s.lane.token.pending() == 0) {
+        ended.push_back(*it);
+        it = context.streams.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+  for (const auto& s : ended) context.device.stream_numbers.give_back(s->number);
+}
+
+Result<void> end_stream(const char* call, StreamState& stream, Close how) {
+  ContextState& context = stream.lane.context;
+  const std::shared_ptr<StreamState> keep = stream.shared_from_this();
+  if (how == Close::drop) {
+    {
+      const std::lock_guard lock(stream.lane.queue.lock);
+      if (stream.closed.exchange(true, std::memory_order_seq_cst)) return closed_handle(call, stream.name());
+    }
+    drop_queued(stream.lane, Error{ErrorCode::stream_aborted, fmt::format("{} was destroyed at once", stream.name())});
+    const Result<void> error = take_error(context, &stream);
+    {
+      const std::lock_guard lock(context.streams_mutex);
+      stream.let_go = true;
+    }
+    sweep(context);
+    return error;
+  }
+  MST_TRY(const Ref<Completion> drained, submit_marker(call, stream, true));
+  MST_TRY_VOID(wait_host(call, stream, *drained, never));
+  // Its worker still takes the last tasks off the token.
+  for (unsigned round = 0; stream.lane.token.pending() != 0; ++round) RealAtomics::relax(round);
+  {
+    const std::lock_guard lock(context.streams_mutex);
+    std::erase(context.streams, keep);
+  }
+  context.device.stream_numbers.give_back(stream.number);
+  sweep(context);
+  return take_error(context, &stream);
+}
+
+Result<void> end_context(const char* call, ContextState& context) {
+  if (context.closed.exchange(true, std::memory_order_seq_cst)) {
+    return closed_handle(call, fmt::format("context {}", context.number));
+  }
+  const std::shared_ptr<ContextState> keep = context.shared_from_this();
+  // All are closed to callers first, and drained together: they may wait for each other.
+  std::optional<Error> first;
+  std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> drains;
+  for (const auto& stream : context.live_streams()) {
+    Result<Ref<Completion>> marker = submit_marker(call, *stream, true);
+    if (marker.ok()) drains.emplace_back(stream, std::move(marker).value());
+  }
+  for (auto& [stream, marker] : drains) context.device.machine->host_wait(*marker, never, false);
+  if (Result<void> error = take_error(context, nullptr); !error.ok()) first = std::move(error).error();
+  for (const auto& stream : context.live_streams()) {
+    for (unsigned round = 0; stream->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
+    context.device.stream_numbers.give_back(stream->number);
+  }
+  {
+    const std::lock_guard lock(context.streams_mutex);
+    context.streams.clear();
+    context.default_stream.reset();
+  }
+  DeviceState& device = context.device;
+  {
+    const std::lock_guard lock(device.contexts_mutex);
+    std::erase(device.contexts, keep);
+  }
+  device.context_numbers.give_back(context.number);
+  if (first) return std::move(*first);
+  return {};
+}
+
+Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::shared_ptr<ContextState>& context, const StreamOptions& options) {
+  DeviceState& device = context->device;
+  const Profile& profile = device.profile;
+  const std::int32_t priority = options.priority.value_or(profile.greatest_priority);
+  if (priority < profile.greatest_priority || priority > profile.least_priority) {
+    return Error{ErrorCode::bad_value, fmt::format("{}: priority {} is outside {} (greatest) to {} (least)", call, priority,
+                                                   profile.greatest_priority, profile.least_priority)};
+  }
+  sweep(*context);
+  const std::optional<std::uint32_t> number = device.stream_numbers.take();
+  if (!number) {
+    Error error{ErrorCode::no_more_streams, fmt::format("{}: device {} has {} streams, and all are in use", call, device.number, profile.max_streams)};
+    for (const auto& c : device.live_contexts()) error.note(fmt::format("context {} holds {}", c->number, c->live_streams().size()));
+    return std::move(error).help("destroy streams, or share them");
+  }
+  auto stream = std::make_shared<StreamState>(context, *number, static_cast<std::uint8_t>(priority - profile.greatest_priority));
+  stream->persistent = options.persistent;
+  stream->huge = options.huge;
+  stream->spins = options.fast_sync;
+  stream->capacity = options.huge ? profile.tasks_per_huge_stream : profile.tasks_per_stream;
+  if (options.fast_launch && !stream->lane.queue.reserve()) {
+    device.stream_numbers.give_back(*number);
+    return Error{ErrorCode::no_memory, fmt::format("{}: no memory for the queue of a stream", call)};
+  }
+  const std::lock_guard lock(context->streams_mutex);
+  if (context->closed.load(std::memory_order_seq_cst)) {
+    device.stream_numbers.give_back(*number);
+    return closed_handle(call, fmt::format("context {}", context->number));
+  }
+  context->streams.push_back(stream);
+  return stream;
+}
+
+Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device) {
+  auto context = std::make_shared<ContextState>(device, *device->context_numbers.take());
+  Result<std::shared_ptr<StreamState>> stream = new_stream(call, context, {});
+  if (!stream.ok()) {
+    device->context_numbers.give_back(context->number);
+    return std::move(stream).error();
+  }
+  (*stream)->is_default = true;
+  context->default_stream = *stream;
+  const std::lock_guard lock(device->contexts_mutex);
+  device->contexts.push_back(context);
+  return context;
+}
+
+}  // namespace millstream::rt

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+mst_test(runtime_stream_test SOURCES conformance/runtime_stream_test.cpp DEPS runtime)
