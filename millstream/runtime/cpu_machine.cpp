@@ -150,6 +150,8 @@ class CpuMachine final : public Machine {
     return callbacks_.idle() && ready_.idle() && callbacks_.idle();
   }
 
+  std::uint64_t activity() override { return ready_.pushes(); }
+
   void shut_down() override {
     if (workers_.empty()) return;
     ready_.close();
@@ -253,7 +255,9 @@ class CpuMachine final : public Machine {
       look_ = false;
       const bool timed = !timers_.empty();
       lock.unlock();
-      const std::optional<Stuck> stuck = timed || !quiescent() ? std::nullopt : find_stuck(device_);
+      const std::uint64_t before = activity();
+      std::optional<Stuck> stuck = timed || !quiescent() ? std::nullopt : find_stuck(device_);
+      if (!quiescent() || activity() != before) stuck.reset();  // whoever is the next to be idle looks again
       if (stuck && stuck->certain) report(*stuck);
       lock.lock();
       // What nobody records for may still come from a host; it is called a deadlock after a while without change.

@@ -39,30 +39,28 @@ const Awaited* recorded_by(const Task& task) {
   }
 }
 
-// Every parked lane of the device, and who among them holds a record of what each waits for.
+// Every parked lane of the device, and who among them holds a record of what each waits for. While a lane's park_lock
+// is held nobody can wake it, so its queue stands still; between lanes a host may change something, which the caller
+// sees in Machine::activity.
 std::vector<Parked> parked_lanes(DeviceState& device) {
   std::vector<Parked> out;
+  std::map<const Awaited*, std::vector<std::size_t>> recorders;
   for (const auto& context : device.live_contexts()) {
     for (const auto& stream : context->live_streams()) {
       Lane& lane = stream->lane;
       const std::lock_guard parked(lane.park_lock);
       if (lane.parked_on == nullptr) continue;
+      const std::size_t i = out.size();
       out.push_back({stream, lane.parks, lane.parked_on, lane.parked_on->describe(), "", {}});
+      const std::lock_guard queue(lane.queue.lock);
+      lane.queue.for_each([&](const Task& task) {
+        if (out[i].text.empty()) out[i].text = describe(*stream, task, out[i].awaited);
+        if (const Awaited* what = recorded_by(task)) {
+          auto& list = recorders[what];
+          if (list.empty() || list.back() != i) list.push_back(i);
+        }
+      });
     }
-  }
-  std::map<const Awaited*, std::vector<std::size_t>> recorders;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    Lane& lane = out[i].stream->lane;
-    const std::lock_guard queue(lane.queue.lock);
-    bool first = true;
-    lane.queue.for_each([&](const Task& task) {
-      if (first) out[i].text = describe(*out[i].stream, task, out[i].awaited);
-      first = false;
-      if (const Awaited* what = recorded_by(task)) {
-        auto& list = recorders[what];
-        if (list.empty() || list.back() != i) list.push_back(i);
-      }
-    });
   }
   for (Parked& p : out) {
     if (const auto it = recorders.find(p.on); it != recorders.end()) p.recorders = it->second;

@@ -45,6 +45,8 @@ class Machine {
   virtual void poll() = 0;
   /// Has nothing running, ready or armed, so only a host could change anything.
   virtual bool quiescent() = 0;
+  /// Counts lanes made ready: equal before and after means that nothing has begun in between.
+  virtual std::uint64_t activity() = 0;
   /// Ends all threads. Every lane is drained.
   virtual void shut_down() = 0;
 };

@@ -7,6 +7,7 @@ void ReadySet::push(Lane& lane) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
+    pushes_.fetch_add(1, std::memory_order_seq_cst);
     lane.next_ready = nullptr;
     lane.passed_over = 0;
     Fifo& fifo = lanes_[lane.level];

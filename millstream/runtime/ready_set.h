@@ -31,6 +31,7 @@ class ReadySet {
   }
   /// Nothing is ready and every worker sleeps.
   bool idle() const;
+  std::uint64_t pushes() const { return pushes_.load(std::memory_order_seq_cst); }
   void close();
 
  private:
@@ -46,6 +47,7 @@ class ReadySet {
   };
   std::array<Fifo, kLevels> lanes_;
   std::atomic<std::uint32_t> levels_{0};  // bit l: level l is not empty
+  std::atomic<std::uint64_t> pushes_{0};
   std::uint32_t sleepers_ = 0;
   bool closed_ = false;
 };

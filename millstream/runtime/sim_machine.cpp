@@ -31,6 +31,7 @@ class SimMachine final : public Machine {
     {
       const std::lock_guard lock(ready_lock_);
       ready_.insert({lane.level, lane.stream.number, &lane});
+      pushes_.fetch_add(1, std::memory_order_seq_cst);
     }
     if (!drives()) wake_hosts();
   }
@@ -69,6 +70,7 @@ class SimMachine final : public Machine {
     return !driving_ && ready_.empty() && moments_.empty();
   }
 
+  std::uint64_t activity() override { return pushes_.load(std::memory_order_seq_cst); }
   void shut_down() override {}
 
  private:
@@ -99,7 +101,9 @@ class SimMachine final : public Machine {
       while (!done() && !late && step(until, late)) {
       }
       const bool over = done();
-      const std::optional<Stuck> stuck = over || late ? std::nullopt : find_stuck(device_);
+      const std::uint64_t before = activity();
+      std::optional<Stuck> stuck = over || late ? std::nullopt : find_stuck(device_);
+      if (activity() != before) stuck.reset();
       if (stuck && stuck->certain) report(*stuck);
       lock.lock();
       driver_.store(std::thread::id(), std::memory_order_relaxed);
@@ -276,6 +280,7 @@ class SimMachine final : public Machine {
   std::atomic<std::thread::id> driver_{};
   SpinLock ready_lock_;
   std::set<std::tuple<std::uint8_t, std::uint32_t, Lane*>> ready_;
+  std::atomic<std::uint64_t> pushes_{0};
 
   // The driver's.
   std::atomic<std::uint64_t> now_{0};
