@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "millstream/runtime/event.h"
+#include "millstream/runtime/model.h"
 #include "millstream/runtime/stream.h"
 #include "millstream/runtime/task_error.h"
 
@@ -31,6 +32,10 @@ class Context {
   Result<Event> create_event(EventKind kind, EventFlags flags = {});
   /// Errors: no_notify.
   Result<Notify> create_notify();
+  /// A model in its building phase. Errors: no_model.
+  Result<Model> begin_model();
+  /// Errors: over_limit when the process has as many labels as it may.
+  Result<Label> create_label();
   /// Every stream of this context, as Stream::synchronize. Returns the error that happened first, and counts all as
   /// reported.
   Result<void> synchronize(Deadline deadline = never);

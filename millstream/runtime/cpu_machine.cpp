@@ -10,6 +10,7 @@
 
 #include "millstream/runtime/deadlock.h"
 #include "millstream/runtime/host_waiter.h"
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/ready_set.h"
 #include "millstream/runtime/step.h"
 #include "millstream/runtime/trace_recorder.h"
@@ -57,13 +58,13 @@ class CallbackPool {
       waiting_.pop_front();
       ++running_;
       lock.unlock();
-      Task& task = lane.queue.front();
+      Task& task = *first_task(lane);
       if (trace_.on()) trace_.began(lane, task, worker);
       call_host_func(lane, task);
       if (trace_.on()) trace_.ended(lane, task, worker);
       retire(lane, task);
       // Ready before it no longer counts as running: nobody sees an idle device in between.
-      if (!lane.token.remove(1)) machine_.make_ready(lane);
+      if (lane.binding != nullptr || !lane.token.remove(1)) machine_.make_ready(lane);
       machine_.room_made();
       lock.lock();
       --running_;
@@ -122,7 +123,7 @@ class CpuMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     const std::lock_guard lock(watch_mutex_);
-    timers_.push({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), park});
+    timers_.push({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), &lane, park});
     changed_.notify_one();
   }
 
@@ -179,21 +180,27 @@ class CpuMachine final : public Machine {
 
   // Runs the lane until it has no more tasks, waits, or has had its turn.
   void follow(Lane& lane, std::uint32_t worker) {
-    std::uint64_t over = 0;  // run, and not yet taken from the token
+    std::uint64_t over = 0;  // tasks of a queue that have run, and are not yet taken from the token
     for (std::uint32_t turn = 0;; ++turn) {
-      if (lane.token.pending() == over) {
+      if (lane.binding != nullptr) {
+        if (first_task(lane) == nullptr) {
+          if (!end_of_tape(lane)) return;
+          continue;
+        }
+      } else if (lane.token.pending() == over) {
         if (lane.token.remove(over)) return room_made();  // the lane may be gone
         over = 0;
         room_made();
         continue;
       }
-      if (turn == kTurn || (turn != 0 && ready_.higher_than(lane.level))) {
+      if (turn >= kTurn || (turn != 0 && ready_.higher_than(lane.level))) {
         if (over != 0 && lane.token.remove(over)) return room_made();
         ready_.push(lane);
         return room_made();
       }
-      Task& task = lane.queue.front();
-      const bool may_leave = task.kind == TaskKind::wait || task.kind == TaskKind::notify_wait || task.kind == TaskKind::host_func;
+      Task& task = *first_task(lane);
+      const bool may_leave = task.kind == TaskKind::wait || task.kind == TaskKind::notify_wait || task.kind == TaskKind::host_func ||
+                             task.kind == TaskKind::execute;
       if (may_leave && over != 0) {
         lane.token.remove(over);  // this task is still pending, so the token stays
         over = 0;
@@ -214,13 +221,14 @@ class CpuMachine final : public Machine {
           return callbacks_.push(lane);
       }
       retire(lane, task);
-      ++over;
+      if (lane.binding == nullptr) ++over;
     }
   }
 
   void perform_traced(Lane& lane, Task& task, std::uint32_t worker) {
     // A record has ended when it is made known: what it wakes begins later.
-    const bool publishes = task.kind == TaskKind::record || task.kind == TaskKind::marker || task.kind == TaskKind::notify_record;
+    const bool publishes = task.kind == TaskKind::record || task.kind == TaskKind::marker ||
+                           task.kind == TaskKind::notify_record || task.kind == TaskKind::site_record || task.kind == TaskKind::activate;
     if (trace_.on() && publishes) trace_.ended(lane, task, worker);
     perform(lane, task);
     if (trace_.on() && !publishes) trace_.ended(lane, task, worker);
@@ -234,7 +242,8 @@ class CpuMachine final : public Machine {
 
   struct Timer {
     Clock::time_point at;
-    std::shared_ptr<StreamState> stream;
+    std::shared_ptr<StreamState> owner;
+    Lane* lane;
     std::uint64_t park;
     bool operator<(const Timer& other) const { return at > other.at; }
   };
@@ -285,7 +294,7 @@ class CpuMachine final : public Machine {
       const Timer timer = timers_.top();
       timers_.pop();
       lock.unlock();
-      unpark(timer.stream->lane, Wake::timed_out, timer.park);
+      unpark(*timer.lane, Wake::timed_out, timer.park);
       lock.lock();
     }
   }

@@ -6,26 +6,32 @@
 
 #include <fmt/format.h>
 
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/step.h"
 
 namespace millstream::rt {
 namespace {
 
 struct Parked {
-  std::shared_ptr<StreamState> stream;
+  std::shared_ptr<Lane> lane;
   std::uint64_t park = 0;
   const Awaited* on = nullptr;
   std::string awaited;
   std::string text;
   std::vector<std::size_t> recorders;  // parked streams with a queued record of it, in order
+  bool closed_world = false;           // in a model, for what only the model's own tapes record
+  bool execution = false;              // for an execution: the model's own streams are what is stuck
 };
 
-std::string describe(const StreamState& stream, const Task& head, const std::string& awaited) {
-  const Lane& lane = stream.lane;
+std::string name(const Lane& lane) {
+  return lane.binding == nullptr ? lane.stream.name() : fmt::format("{} in model {}", lane.stream.name(), lane.binding->model->number);
+}
+
+std::string describe(const Lane& lane, const Task& head, const std::string& awaited) {
   const std::string last = lane.last_kind == TaskKind::marker
                                ? std::string("before any other task")
                                : fmt::format("after task {} ({})", lane.last_sequence, lane.last_name);
-  return fmt::format("{} of context {} waits for {} at task {}, {}", stream.name(), lane.context.number, awaited, head.sequence, last);
+  return fmt::format("{} of context {} waits for {} at task {}, {}", name(lane), lane.context.number, awaited, head.sequence, last);
 }
 
 const Awaited* recorded_by(const Task& task) {
@@ -34,9 +40,25 @@ const Awaited* recorded_by(const Task& task) {
       return task.sync.completion;
     case TaskKind::notify_record:
       return task.notify.notify;
+    case TaskKind::site_record:
+      return task.site.site;
+    case TaskKind::execute:
+      return task.execute.completion;
     default:
       return nullptr;
   }
+}
+
+// What a parked lane has still to do: what is queued, or the rest of its tape. With its park_lock held.
+template <class Visit>
+void for_each_task(Lane& lane, Visit visit) {
+  if (lane.binding != nullptr) {
+    const std::vector<Task>& tape = lane.binding->tape;
+    for (std::size_t i = lane.place; i < tape.size(); ++i) visit(tape[i]);
+    return;
+  }
+  const std::lock_guard queue(lane.queue.lock);
+  lane.queue.for_each(visit);
 }
 
 // Every parked lane of the device, and who among them holds a record of what each waits for. While a lane's park_lock
@@ -46,15 +68,20 @@ std::vector<Parked> parked_lanes(DeviceState& device) {
   std::vector<Parked> out;
   std::map<const Awaited*, std::vector<std::size_t>> recorders;
   for (const auto& context : device.live_contexts()) {
-    for (const auto& stream : context->live_streams()) {
-      Lane& lane = stream->lane;
-      const std::lock_guard parked(lane.park_lock);
-      if (lane.parked_on == nullptr) continue;
+    for (const auto& lane : context->lanes()) {
+      const std::lock_guard parked(lane->park_lock);
+      if (lane->parked_on == nullptr) continue;
       const std::size_t i = out.size();
-      out.push_back({stream, lane.parks, lane.parked_on, lane.parked_on->describe(), "", {}});
-      const std::lock_guard queue(lane.queue.lock);
-      lane.queue.for_each([&](const Task& task) {
-        if (out[i].text.empty()) out[i].text = describe(*stream, task, out[i].awaited);
+      out.push_back({lane, lane->parks, lane->parked_on, lane->parked_on->describe(), "", {}});
+      if (lane->binding != nullptr) {
+        out[i].closed_world = dynamic_cast<const RecordSite*>(lane->parked_on) != nullptr;
+        const std::lock_guard executions(context->executions_mutex);
+        recorders[lane->binding->model->current.get()].push_back(i);
+      } else if (const auto* completion = dynamic_cast<const Completion*>(lane->parked_on)) {
+        out[i].execution = completion->what() == Completion::What::execution;
+      }
+      for_each_task(*lane, [&](const Task& task) {
+        if (out[i].text.empty()) out[i].text = describe(*lane, task, out[i].awaited);
         if (const Awaited* what = recorded_by(task)) {
           auto& list = recorders[what];
           if (list.empty() || list.back() != i) list.push_back(i);
@@ -84,8 +111,8 @@ std::vector<std::size_t> cycle_through(const std::vector<Parked>& parked, std::s
 
 std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std::size_t>& cycle) {
   std::string text = "the cycle: ";
-  for (const std::size_t i : cycle) text += fmt::format("{} waits for {}, recorded by ", parked[i].stream->name(), parked[i].awaited);
-  return text + parked[cycle.front()].stream->name();
+  for (const std::size_t i : cycle) text += fmt::format("{} waits for {}, recorded by ", name(*parked[i].lane), parked[i].awaited);
+  return text + name(*parked[cycle.front()].lane);
 }
 
 }  // namespace
@@ -94,7 +121,7 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
   const std::lock_guard control(device.control);
   const std::vector<Parked> parked = parked_lanes(device);
   Stuck out;
-  const auto add = [&](std::size_t i, Error error) { out.waits.push_back({parked[i].stream, parked[i].park, std::move(error)}); };
+  const auto add = [&](std::size_t i, Error error) { out.waits.push_back({parked[i].lane, parked[i].park, std::move(error)}); };
   for (std::size_t i = 0; i < parked.size(); ++i) {
     const std::vector<std::size_t> cycle = cycle_through(parked, i);
     if (cycle.empty()) continue;
@@ -106,11 +133,19 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
     }
     add(i, std::move(error).help("let one stream of the cycle record before it waits"));
   }
+  // Inside a model only its own tapes can signal.
+  for (std::size_t i = 0; i < parked.size(); ++i) {
+    if (!parked[i].closed_world || !parked[i].recorders.empty()) continue;
+    out.certain = true;
+    add(i, Error{ErrorCode::deadlock, "DEADLOCK: " + parked[i].text}
+               .note("no stream of the model that still runs records it")
+               .help("record it on a path that runs, or wait only where it was recorded"));
+  }
   if (!out.waits.empty()) return out;
   if (device.hosts_blocked.load(std::memory_order_seq_cst) == 0) return std::nullopt;
   for (std::size_t i = 0; i < parked.size(); ++i) {
-    if (!parked[i].recorders.empty()) continue;
-    out.fingerprint = out.fingerprint * 1000003 + parked[i].stream->number * 31 + parked[i].park + 1;
+    if (!parked[i].recorders.empty() || parked[i].execution) continue;
+    out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
                .note(fmt::format("no queued task of device {} records it", device.number))
                .help("record it, or let the wait have a time-out"));
@@ -123,11 +158,10 @@ bool has_recorder(DeviceState& device, const Awaited& awaited) {
   const std::lock_guard control(device.control);
   bool found = false;
   for (const auto& context : device.live_contexts()) {
-    for (const auto& stream : context->live_streams()) {
-      const std::lock_guard parked(stream->lane.park_lock);
-      if (stream->lane.parked_on == nullptr) continue;
-      const std::lock_guard queue(stream->lane.queue.lock);
-      stream->lane.queue.for_each([&](const Task& task) { found = found || recorded_by(task) == &awaited; });
+    for (const auto& lane : context->lanes()) {
+      const std::lock_guard parked(lane->park_lock);
+      if (lane->parked_on == nullptr) continue;
+      for_each_task(*lane, [&](const Task& task) { found = found || recorded_by(task) == &awaited; });
     }
   }
   return found;
@@ -135,7 +169,7 @@ bool has_recorder(DeviceState& device, const Awaited& awaited) {
 
 void report(const Stuck& stuck) {
   for (const Stuck::Wait& wait : stuck.waits) {
-    unpark(wait.stream->lane, Wake::deadlocked, wait.park, std::make_unique<Error>(wait.error));
+    unpark(*wait.lane, Wake::deadlocked, wait.park, std::make_unique<Error>(wait.error));
   }
 }
 
@@ -145,7 +179,7 @@ std::vector<std::string> blocking_chain(DeviceState& device, StreamState& stream
   const std::vector<Parked> parked = parked_lanes(device);
   std::vector<bool> seen(parked.size(), false);
   std::size_t at = 0;
-  while (at < parked.size() && parked[at].stream.get() != &stream) ++at;
+  while (at < parked.size() && parked[at].lane.get() != &stream.lane) ++at;
   while (at < parked.size() && !seen[at]) {
     seen[at] = true;
     out.push_back(parked[at].text);

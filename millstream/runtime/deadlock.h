@@ -15,8 +15,8 @@ struct Stuck {
   /// which a host still might.
   bool certain = false;
   struct Wait {
-    std::shared_ptr<StreamState> stream;
-    std::uint64_t park = 0;  ///< of the lane
+    std::shared_ptr<Lane> lane;
+    std::uint64_t park = 0;
     Error error;             ///< what its wait is to fail with: the stream, its last task, what it waits for, the cycle
   };
   std::vector<Wait> waits;

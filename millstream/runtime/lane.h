@@ -14,6 +14,9 @@ namespace millstream::rt {
 
 class ContextState;
 class StreamState;
+struct BindingState;
+
+using RunToken = BasicRunToken<RealAtomics>;
 
 /// Why a parked lane goes on other than by what it waited for.
 enum class Wake : std::uint8_t { published, stopped, aborted, timed_out, deadlocked };
@@ -25,7 +28,11 @@ struct Lane : Waiter {
   ContextState& context;
   const std::uint8_t level;  ///< of priority, 0 goes first
 
-  BasicRunToken<RealAtomics> token;
+  /// Set for a lane that runs a tape, over and over; else tasks come from the queue and leave it.
+  BindingState* binding = nullptr;
+  std::uint32_t place = 0;                ///< on the tape: the next task. The holder's
+
+  RunToken token;
   TaskQueue queue;
   /// Tasks submitted so far, under queue.lock; read by others for reports and drops.
   std::atomic<std::uint64_t> submitted{0};

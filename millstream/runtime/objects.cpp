@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/runtime/model_state.h"
+
 namespace millstream::rt {
 
 std::optional<std::uint32_t> Numbers::take() {
@@ -44,6 +46,16 @@ std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
   return streams;
 }
 
+std::vector<std::shared_ptr<Lane>> ContextState::lanes() {
+  std::vector<std::shared_ptr<Lane>> out;
+  for (const auto& stream : live_streams()) {
+    out.emplace_back(stream, &stream->lane);
+    const std::lock_guard lock(stream->tapes_mutex);
+    for (const auto& binding : stream->bindings) out.emplace_back(binding, &binding->lane);
+  }
+  return out;
+}
+
 DeviceState::DeviceState(std::uint32_t n, Profile p)
     : number(n),
       profile(std::move(p)),
@@ -52,6 +64,7 @@ DeviceState::DeviceState(std::uint32_t n, Profile p)
       notify_numbers(profile.max_notifies),
       event_numbers(Profile::kUnlimited),
       model_numbers(profile.max_models),
+      label_numbers(profile.max_labels),
       event_ids(profile.max_events) {}
 
 DeviceState::~DeviceState() {

@@ -20,6 +20,8 @@
 namespace millstream::rt {
 
 class EventState;
+class ModelState;
+struct BindingState;
 
 /// Numbers of live objects of one kind: the lowest free one next. Thread-safe.
 class Numbers {
@@ -62,6 +64,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   bool is_default = false;
   bool persistent = false;
   bool huge = false;
+  bool shared = false;            ///< several models may be bound to it, and then exclude each other
   bool spins = false;             ///< FAST_SYNC
   std::uint32_t capacity = 0;     ///< tasks queued at once
   std::atomic<bool> closed{false};     ///< takes no calls any more
@@ -69,6 +72,12 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   std::mutex mode_mutex;
   std::optional<FailureMode> mode;     ///< once set
   std::string name() const;
+
+  /// Of a persistent stream: what it is bound to (more than one only if it is shared), and tapes of models that let it
+  /// go, which live as long as the stream.
+  std::mutex tapes_mutex;
+  std::vector<std::shared_ptr<BindingState>> bindings;
+  std::vector<std::shared_ptr<BindingState>> retired;
 };
 
 class ContextState : public std::enable_shared_from_this<ContextState> {
@@ -92,6 +101,19 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
 
   std::vector<std::shared_ptr<StreamState>> live_streams();
 
+  /// Executions that were asked for and have not begun, in order.
+  struct Asked {
+    std::shared_ptr<ModelState> model;
+    Ref<Completion> completion;
+  };
+  std::mutex executions_mutex;
+  std::deque<Asked> executions;
+  std::vector<std::shared_ptr<ModelState>> running;
+  std::mutex models_mutex;
+  std::vector<std::shared_ptr<ModelState>> models;
+  /// Every lane: of streams, and of the tapes of models. The pointers hold their owners.
+  std::vector<std::shared_ptr<Lane>> lanes();
+
   std::mutex events_mutex;
   std::vector<EventState*> events;   ///< alive; recover() makes them never-recorded
 };
@@ -106,7 +128,7 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   std::unique_ptr<Machine> machine;
   TraceRecorder trace;
 
-  Numbers stream_numbers, context_numbers, notify_numbers, event_numbers, model_numbers;
+  Numbers stream_numbers, context_numbers, notify_numbers, event_numbers, model_numbers, label_numbers;
   Budget event_ids;
   /// Waits up to profile.event_wait_ms for an id that a completion gives back.
   bool take_event_id_later();

@@ -11,6 +11,7 @@
 
 #include "millstream/runtime/deadlock.h"
 #include "millstream/runtime/delays.h"
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/step.h"
 
 namespace millstream::rt {
@@ -49,7 +50,7 @@ class SimMachine final : public Machine {
   void run_callback(Lane& lane) override { start(lane, profile_.callback_us, std::nullopt); }
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
-    moments_.push({now_ns() + after_ns, lane.level, lane.stream.number, order_++, nullptr, lane.stream.shared_from_this(), park});
+    moments_.push({now_ns() + after_ns, lane.level, lane.stream.number, order_++, &lane, lane.stream.shared_from_this(), park});
   }
 
   void wait_for_room(const std::function<bool()>& has_room) override {
@@ -102,7 +103,8 @@ class SimMachine final : public Machine {
       }
       const bool over = done();
       const std::uint64_t before = activity();
-      std::optional<Stuck> stuck = over || late ? std::nullopt : find_stuck(device_);
+      std::optional<Stuck> stuck;
+      if (!over && !late) stuck = find_stuck(device_);
       if (activity() != before) stuck.reset();
       if (stuck && stuck->certain) report(*stuck);
       lock.lock();
@@ -146,12 +148,12 @@ class SimMachine final : public Machine {
     }
     const Moment moment = moments_.top();
     moments_.pop();
-    if (moment.lane == nullptr && !in_park(moment.stream->lane, moment.park)) return true;  // its wait was over before
+    if (moment.owner && !in_park(*moment.lane, moment.park)) return true;  // its wait was over before
     now_.store(std::max(now_ns(), moment.at), std::memory_order_relaxed);
-    if (moment.lane != nullptr) {
-      end(*moment.lane);
+    if (moment.owner) {
+      unpark(*moment.lane, Wake::timed_out, moment.park);
     } else {
-      unpark(moment.stream->lane, Wake::timed_out, moment.park);
+      end(*moment.lane);
     }
     return true;
   }
@@ -171,7 +173,11 @@ class SimMachine final : public Machine {
 
   // The lane comes to its first task.
   void arrive(Lane& lane) {
-    Task& task = lane.queue.front();
+    if (first_task(lane) == nullptr) {  // a tape without tasks
+      if (end_of_tape(lane)) make_ready(lane);
+      return;
+    }
+    Task& task = *first_task(lane);
     const bool handed_over = lane.woken;
     switch (admit(lane, task)) {
       case Admission::run:
@@ -214,6 +220,19 @@ class SimMachine final : public Machine {
         return us + profile_.wait_us + (handed_over ? profile_.hand_off_us : 0);
       case TaskKind::host_func:
         return us + profile_.callback_us;
+      case TaskKind::site_record:
+        return us + profile_.record_us;
+      case TaskKind::site_wait:
+      case TaskKind::outside_wait:
+        return us + profile_.wait_us + (handed_over ? profile_.hand_off_us : 0);
+      case TaskKind::activate:
+      case TaskKind::switch_to:
+      case TaskKind::switch_n:
+      case TaskKind::jump:
+      case TaskKind::jump_by_index:
+        return us + profile_.switch_us;
+      case TaskKind::execute:
+      case TaskKind::label:
       case TaskKind::marker:
         return 0;
     }
@@ -221,13 +240,13 @@ class SimMachine final : public Machine {
   }
 
   void start(Lane& lane, double us, std::optional<std::uint32_t> engine) {
-    if (device_.trace.on()) device_.trace.began(lane, lane.queue.front(), engine.value_or(0));
+    if (device_.trace.on()) device_.trace.began(lane, *first_task(lane), engine.value_or(0));
     moments_.push({now_ns() + ns(us), lane.level, lane.stream.number, order_++, &lane, nullptr, 0});
   }
 
   // The lane's first task ends: its effect, then what comes behind it.
   void end(Lane& lane) {
-    Task& task = lane.queue.front();
+    Task& task = *first_task(lane);
     if (task.kind == TaskKind::kernel) give_back(std::min<std::uint32_t>(task.launch.kernel->engine, static_cast<std::uint32_t>(free_slots_.size()) - 1));
     if (device_.trace.on()) device_.trace.ended(lane, task, 0);
     if (task.kind == TaskKind::host_func) {
@@ -250,7 +269,11 @@ class SimMachine final : public Machine {
 
   void go_on(Lane& lane, Task& task) {
     retire(lane, task);
-    if (lane.token.remove(1)) return;
+    if (lane.binding != nullptr) {
+      if (first_task(lane) == nullptr && !end_of_tape(lane)) return;
+    } else if (lane.token.remove(1)) {
+      return;
+    }
     const std::lock_guard lock(ready_lock_);
     ready_.insert({lane.level, lane.stream.number, &lane});
   }
@@ -260,8 +283,8 @@ class SimMachine final : public Machine {
     std::uint8_t level;
     std::uint32_t stream_number;
     std::uint64_t order;
-    Lane* lane;                           // whose task ends; null: a timer
-    std::shared_ptr<StreamState> stream;  // of a timer
+    Lane* lane;                          // whose task ends, or whose time is over
+    std::shared_ptr<StreamState> owner;  // of a timer: keeps the lane
     std::uint64_t park;
     bool operator<(const Moment& o) const {
       return std::tie(o.at, o.level, o.stream_number, o.order) < std::tie(at, level, stream_number, order);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "millstream/runtime/host_waiter.h"
+#include "millstream/runtime/model_state.h"
 
 namespace millstream::rt {
 namespace {
@@ -21,6 +22,9 @@ void give_up_queued(Lane& lane, const Error& cause) {
 }
 
 bool dropped(const Lane& lane, const Task& task) {
+  if (lane.binding != nullptr) {
+    return lane.binding->model->dropping.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
+  }
   return task.sequence < lane.drop_until.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
 }
 
@@ -36,35 +40,6 @@ Error cause_of_drop(Lane& lane, const Task& task) {
     error.note(fmt::format("task {} ({}) of stream {} failed: {}", cause.sequence, cause.task, cause.stream, cause.error.message));
   }
   return std::move(error).help("Context::recover, or destroy the context");
-}
-
-// Marks the lane as parked on `on`. False: the context has stopped or the lane was aborted meanwhile.
-bool prepare_to_park(Lane& lane, const Task& task, Awaited& on) {
-  const std::lock_guard lock(lane.park_lock);
-  lane.parked_on = &on;
-  lane.wake = Wake::published;
-  ++lane.parks;
-  // Under the lock: who stops the lane sets its mark first and then looks, under the lock, whether it is parked.
-  if (!dropped(lane, task)) return true;
-  lane.parked_on = nullptr;
-  return false;
-}
-
-void no_longer_parked(Lane& lane) {
-  const std::lock_guard lock(lane.park_lock);
-  lane.parked_on = nullptr;
-}
-
-template <class Park>
-Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns, Park park) {
-  DeviceState& device = lane.context.device;
-  if (!prepare_to_park(lane, task, on)) return Admission::drop;
-  if (timeout_ns != 0) device.machine->arm_timer(lane, lane.parks, timeout_ns);
-  device.lanes_parked.fetch_add(1, std::memory_order_seq_cst);
-  if (park(lane)) return Admission::parked;
-  device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
-  no_longer_parked(lane);
-  return Admission::run;
 }
 
 // A wait whose record was dropped. In the same context what waits goes too; elsewhere the wait alone fails.
@@ -95,6 +70,35 @@ Admission admit_wait(Lane& lane, Task& task) {
   return completion.error ? after_failed_record(lane, task, completion) : Admission::run;
 }
 
+// A loop that never ends. Counted where a lane comes to a task, so a wait may count twice.
+bool runs_away(Lane& lane, const Task& task) {
+  const std::uint64_t most = lane.context.device.profile.max_tasks_per_execution;
+  if (most == 0) return false;
+  ModelState& model = *lane.binding->model;
+  if (model.tasks_run.fetch_add(1, std::memory_order_relaxed) < most) return false;
+  Error error{ErrorCode::task_timeout, fmt::format("model {} has run {} tasks in one execution, as many as the profile allows", model.number, most)};
+  error.help("does a loop never end? else raise max_tasks_per_execution");
+  drop_execution(model, error);
+  fail(lane, task, error);
+  return true;
+}
+
+// Asks for the execution once, then waits for it.
+Admission admit_execution(Lane& lane, Task& task) {
+  Completion& completion = *task.execute.completion;
+  lane.woken = false;
+  if (!task.execute.asked) {
+    task.execute.asked = true;
+    ask(*task.execute.keep, Ref<Completion>::share(&completion));
+  }
+  if (!completion.signal.done()) {
+    const Admission a = wait_for(lane, task, completion, 0, [&](Lane& l) { return completion.signal.park(l); });
+    if (a != Admission::run) return a;
+  }
+  if (completion.error && task.execute.reports) fail(lane, task, *completion.error);
+  return Admission::run;
+}
+
 void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
   Completion& completion = *task.sync.completion;
   if (task.sync.timed) completion.time_ns = lane.context.device.machine->now_ns();
@@ -108,7 +112,7 @@ void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
 
 void stop(ContextState& context) {
   context.stopped.store(true, std::memory_order_seq_cst);
-  for (const auto& stream : context.live_streams()) unpark(stream->lane, Wake::stopped);
+  for (const auto& lane : context.lanes()) unpark(*lane, Wake::stopped);
 }
 
 Result<void> run_kernel(const Task& task) {
@@ -126,6 +130,22 @@ Result<void> run_kernel(const Task& task) {
 }  // namespace
 
 bool in_callback() { return running_callback; }
+
+bool prepare_to_park(Lane& lane, const Task& task, Awaited& on) {
+  const std::lock_guard lock(lane.park_lock);
+  lane.parked_on = &on;
+  lane.wake = Wake::published;
+  ++lane.parks;
+  // Under the lock: who stops the lane sets its mark first and then looks, under the lock, whether it is parked.
+  if (!dropped(lane, task)) return true;
+  lane.parked_on = nullptr;
+  return false;
+}
+
+void no_longer_parked(Lane& lane) {
+  const std::lock_guard lock(lane.park_lock);
+  lane.parked_on = nullptr;
+}
 
 void wake_all(Waiter* list) {
   while (list != nullptr) {
@@ -180,11 +200,20 @@ void fail(Lane& lane, const Task& task, Error error) {
   TaskError e{std::move(error), lane.stream.number, task.sequence, std::string(task.name()),
               context.device.error_order.fetch_add(1, std::memory_order_relaxed)};
   bool stops = false;
+  if (lane.binding != nullptr) {
+    // The execution reports it, to whoever asked for it.
+    const std::lock_guard lock(lane.binding->model->error_mutex);
+    auto& first = lane.binding->model->error;
+    if (!first) {
+      first = std::make_unique<Error>(e.error);
+      first->note(fmt::format("task {} ({}) of stream {} in model {}", e.sequence, e.task, e.stream, lane.binding->model->number));
+    }
+  }
   {
     const std::lock_guard lock(context.errors_mutex);
     stops = context.stops.load(std::memory_order_seq_cst) && !context.cause;
     if (stops) context.cause = e;
-    context.errors.push_back(std::move(e));
+    if (lane.binding == nullptr) context.errors.push_back(std::move(e));
   }
   if (stops) stop(context);
 }
@@ -196,7 +225,11 @@ Admission admit(Lane& lane, Task& task) {
     if (why == Wake::timed_out || why == Wake::deadlocked) {
       const Error error = lane.wake_error ? *lane.wake_error : Error{ErrorCode::wait_timeout, "the wait's time was over"};
       lane.wake_error.reset();
-      give_up_queued(lane, error);
+      if (lane.binding != nullptr) {
+        drop_execution(*lane.binding->model, error);
+      } else {
+        give_up_queued(lane, error);
+      }
       fail(lane, task, error);
       return Admission::drop;
     }
@@ -206,10 +239,16 @@ Admission admit(Lane& lane, Task& task) {
     lane.woken = false;
     return Admission::drop;
   }
+  if (lane.binding != nullptr && runs_away(lane, task)) return Admission::drop;
   switch (task.kind) {
     case TaskKind::wait:
     case TaskKind::notify_wait:
       return admit_wait(lane, task);
+    case TaskKind::site_wait:
+    case TaskKind::outside_wait:
+      return admit_on_tape(lane, task);
+    case TaskKind::execute:
+      return admit_execution(lane, task);
     case TaskKind::host_func:
       return Admission::elsewhere;
     default:
@@ -244,13 +283,36 @@ void perform(Lane& lane, Task& task) {
       return;
     case TaskKind::wait:
     case TaskKind::notify_wait:
+    case TaskKind::execute:
       return;
+    case TaskKind::site_record:
+    case TaskKind::site_wait:
+    case TaskKind::outside_wait:
+    case TaskKind::activate:
+    case TaskKind::switch_to:
+    case TaskKind::switch_n:
+    case TaskKind::label:
+    case TaskKind::jump:
+    case TaskKind::jump_by_index:
+      return perform_on_tape(lane, task);
     case TaskKind::host_func:
       MST_CHECK(false, "host functions run on the callback pool");
   }
 }
 
 void discard(Lane& lane, Task& task) {
+  if (lane.binding != nullptr) {
+    // The rest of the tape goes with it.
+    lane.binding->model->dirty.store(true, std::memory_order_relaxed);
+    lane.place = static_cast<std::uint32_t>(lane.binding->tape.size()) - 1;
+    return;
+  }
+  if (task.kind == TaskKind::execute && !task.execute.asked) {
+    Completion& completion = *task.execute.completion;
+    completion.error = std::make_unique<Error>(cause_of_drop(lane, task));
+    wake_all(completion.signal.publish());
+    return;
+  }
   if (task.kind != TaskKind::record && task.kind != TaskKind::marker) return;
   publish(lane, task, std::make_unique<Error>(cause_of_drop(lane, task)));
 }
@@ -262,6 +324,10 @@ void retire(Lane& lane, Task& task) {
     lane.last_sequence = task.sequence;
   }
   ++lane.executed;
+  if (lane.binding != nullptr) {
+    ++lane.place;
+    return;
+  }
   release(task);
   lane.queue.pop();
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "millstream/runtime/event.h"
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/step.h"
 #include "millstream/runtime/submit.h"
 
@@ -125,6 +126,7 @@ Result<void> Stream::record(Event& event) {
   EventState& e = *event.state();
   if (e.closed.load(std::memory_order_acquire)) return closed_handle(kCall, fmt::format("event {}", e.number));
   if (e.context != state_->context) return foreign(kCall, *state_, fmt::format("event {}", e.number), *e.context);
+  if (state_->persistent) return append_record(kCall, *state_, event.state());
   DeviceState& device = state_->context->device;
   Task task;
   task.kind = TaskKind::record;
@@ -159,6 +161,7 @@ Result<void> Stream::wait(const Event& event, Deadline deadline) {
     return Error{ErrorCode::bad_state, fmt::format("{}: event {} was made without the flag for streams to wait", kCall, e.number)}.help(
         "create it with `sync`");
   }
+  if (state_->persistent) return append_wait(kCall, *state_, event.state());
   Ref<Completion> completion;
   {
     const std::lock_guard lock(e.lock);
@@ -262,6 +265,9 @@ Result<void> Stream::abort() {
   constexpr const char* kCall = "Stream::abort";
   MST_TRY_VOID(enter(kCall));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle(kCall, state_->name());
+  if (state_->persistent) {
+    return Error{ErrorCode::bad_state, fmt::format("{}: {} is persistent; abort the model", kCall, state_->name())};
+  }
   drop_queued(state_->lane, Error{ErrorCode::stream_aborted, fmt::format("{} was aborted", state_->name())});
   MST_TRY(const Ref<Completion> marker, submit_marker(kCall, *state_));
   return wait_host(kCall, *state_, *marker, never);

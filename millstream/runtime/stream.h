@@ -34,6 +34,7 @@ struct StreamOptions {
   bool fast_sync = false;                ///< synchronize spins
   bool persistent = false;               ///< tasks are recorded for a model
   bool huge = false;                     ///< room for more tasks
+  bool shared = false;                   ///< persistent: several models may be bound, one execution at a time
 };
 
 /// Move-only. The destructor drains the stream and leaves its errors to Context::take_errors; inside a host

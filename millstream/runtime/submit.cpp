@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "millstream/runtime/deadlock.h"
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/step.h"
 
 namespace millstream::rt {
@@ -61,10 +62,7 @@ Result<void> try_submit(const char* call, StreamState& stream, Task& task, bool 
   Lane& lane = stream.lane;
   ContextState& context = lane.context;
   if (stream.closed.load(std::memory_order_relaxed)) return closed_handle(call, stream.name());
-  if (stream.persistent) {
-    return Error{ErrorCode::not_bound, fmt::format("{}: {} is persistent and bound to no model", call, stream.name())}.help(
-        "bind it to a model that is being built");
-  }
+  if (stream.persistent) return append(call, stream, task);
   for (;;) {
     if (context.stopped.load(std::memory_order_acquire)) return stopped(call, context);
     if (lane.token.pending() < stream.capacity) return push(call, stream, task, false);
@@ -157,6 +155,13 @@ void sweep(ContextState& context) {
 }
 
 Result<void> end_stream(const char* call, StreamState& stream, Close how) {
+  if (stream.persistent) {
+    const std::lock_guard lock(stream.tapes_mutex);
+    if (!stream.bindings.empty()) {
+      return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {}", call, stream.name(), stream.bindings.front()->model->number)}.help(
+          "unbind it, or destroy the model, first");
+    }
+  }
   ContextState& context = stream.lane.context;
   const std::shared_ptr<StreamState> keep = stream.shared_from_this();
   if (how == Close::drop) {
@@ -191,8 +196,16 @@ Result<void> end_context(const char* call, ContextState& context) {
     return closed_handle(call, fmt::format("context {}", context.number));
   }
   const std::shared_ptr<ContextState> keep = context.shared_from_this();
-  // All are closed to callers first, and drained together: they may wait for each other.
   std::optional<Error> first;
+  std::vector<std::shared_ptr<ModelState>> models;
+  {
+    const std::lock_guard lock(context.models_mutex);
+    models = context.models;
+  }
+  for (const auto& model : models) {
+    if (Result<void> ended = end_model(call, *model); !ended.ok() && !first) first = std::move(ended).error();
+  }
+  // All are closed to callers first, and drained together: they may wait for each other.
   std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> drains;
   for (const auto& stream : context.live_streams()) {
     Result<Ref<Completion>> marker = submit_marker(call, *stream, true);
@@ -237,6 +250,7 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
   auto stream = std::make_shared<StreamState>(context, *number, static_cast<std::uint8_t>(priority - profile.greatest_priority));
   stream->persistent = options.persistent;
   stream->huge = options.huge;
+  stream->shared = options.shared;
   stream->spins = options.fast_sync;
   stream->capacity = options.huge ? profile.tasks_per_huge_stream : profile.tasks_per_stream;
   if (options.fast_launch && !stream->lane.queue.reserve()) {

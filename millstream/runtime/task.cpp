@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/objects.h"
 
 namespace millstream::rt {
@@ -18,6 +19,16 @@ std::string_view to_string(TaskKind kind) {
     case TaskKind::notify_record: return "notify record";
     case TaskKind::notify_wait: return "notify wait";
     case TaskKind::host_func: return "host function";
+    case TaskKind::execute: return "execution";
+    case TaskKind::site_record: return "record";
+    case TaskKind::site_wait: return "wait";
+    case TaskKind::outside_wait: return "wait";
+    case TaskKind::activate: return "activate";
+    case TaskKind::switch_to: return "switch";
+    case TaskKind::switch_n: return "switch n";
+    case TaskKind::label: return "label";
+    case TaskKind::jump: return "jump";
+    case TaskKind::jump_by_index: return "jump by index";
     case TaskKind::marker: return "synchronise";
   }
   return "";
@@ -38,6 +49,22 @@ void release(Task& task) {
     case TaskKind::notify_wait:
       task.notify.notify->drop();
       return;
+    case TaskKind::execute:
+      task.execute.completion->drop();
+      delete task.execute.keep;
+      return;
+    case TaskKind::outside_wait:
+      if (task.outside.seen != nullptr) task.outside.seen->drop();
+      return;
+    // What a tape's tasks refer to is the model's.
+    case TaskKind::site_record:
+    case TaskKind::site_wait:
+    case TaskKind::activate:
+    case TaskKind::switch_to:
+    case TaskKind::switch_n:
+    case TaskKind::label:
+    case TaskKind::jump:
+    case TaskKind::jump_by_index:
     case TaskKind::copy:
     case TaskKind::fill:
     case TaskKind::host_func:

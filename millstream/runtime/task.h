@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "millstream/runtime/awaited.h"
 #include "millstream/runtime/kernel_function.h"
@@ -14,6 +16,12 @@ namespace millstream::rt {
 
 struct Lane;
 class NotifyState;
+class ModelState;
+class EventState;
+class LabelState;
+class RecordSite;
+struct BindingState;
+struct SwitchN;
 
 enum class TaskKind : std::uint8_t {
   kernel,
@@ -25,6 +33,17 @@ enum class TaskKind : std::uint8_t {
   notify_record,
   notify_wait,
   host_func,
+  execute,        // an execution of a model
+  // Only on tapes.
+  site_record,
+  site_wait,
+  outside_wait,   // for an event that the model does not record
+  activate,
+  switch_to,
+  switch_n,
+  label,
+  jump,
+  jump_by_index,
   marker,         // a host's synchronise: publishes, is never dropped silently, does not count as a task
 };
 
@@ -61,6 +80,39 @@ struct Task {
     void (*function)(void*);
     void* argument;
   };
+  struct Execute {
+    ModelState* model;          // kept alive by `keep`
+    std::shared_ptr<ModelState>* keep;  // owned
+    Completion* completion;     // owned reference
+    bool asked;
+    bool reports;               // a failed execution is a failure of this stream
+  };
+  struct Site {
+    RecordSite* site;           // the model's
+    std::uint64_t used;         // of a wait: records it has passed
+  };
+  struct Outside {
+    EventState* event;          // the model's
+    Completion* seen;           // what it waits for now; owned reference
+  };
+  struct Switch {
+    const void* left;
+    const void* right;
+    BindingState* on_true;
+    BindingState* on_false;     // null: goes on
+    std::uint8_t condition;     // Condition
+    std::uint8_t type;          // IntType
+  };
+  struct SwitchMany {
+    const void* index;
+    const SwitchN* cases;
+    std::uint8_t type;
+  };
+  struct Jump {
+    LabelState* label;
+    const std::uint32_t* index;                    // by index: read at execution
+    const std::vector<LabelState*>* labels;
+  };
   struct NotifyUse {
     NotifyState* notify;        // owned reference
     std::uint64_t timeout_ns;
@@ -77,6 +129,13 @@ struct Task {
     Sync sync;
     HostFunc host_func;
     NotifyUse notify;
+    Execute execute;
+    Site site;
+    Outside outside;
+    BindingState* target;       // of activate
+    Switch choice;
+    SwitchMany choices;
+    Jump jump;
   };
 
   std::span<const std::byte> arguments() const {

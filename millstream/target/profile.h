@@ -47,6 +47,7 @@ struct Profile {
   double hand_off_us = 2;                           ///< from a record to the task that waited for it
   double copy_bytes_per_us = 1e4;
   double callback_us = 1;
+  double switch_us = 0.2;                           ///< of an activation, a switch or a jump
 
   friend bool operator==(const Profile&, const Profile&) = default;
 };

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state behind Model: bindings with their tapes, records and waits inside it, and its executions.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "millstream/runtime/model.h"
+#include "millstream/runtime/objects.h"
+#include "millstream/runtime/step.h"
+
+namespace millstream::rt {
+
+class ModelState;
+struct BindingState;
+
+/// One record on a tape. It counts: a wait on a tape passes when more records have been made than that wait has used,
+/// so nothing is reset between iterations or executions.
+class RecordSite final : public Awaited {
+ public:
+  RecordSite(std::uint32_t event, const BindingState& on) : event_(event), on_(on) {}
+  const BindingState& on() const { return on_; }
+
+  /// Who waited, in order of arrival; they look again.
+  Waiter* record();
+  /// False: there is a record that `used` has not seen.
+  bool park(Waiter& waiter, std::uint64_t used);
+  Signal::Removal remove(Waiter& waiter) override;
+  std::string describe() const override;
+  /// Room for so many waiters, so that running allocates nothing.
+  void reserve(std::size_t waiters) { waiting_.reserve(waiters); }
+  void clear();
+
+ private:
+  const std::uint32_t event_;
+  const BindingState& on_;
+  SpinLock lock_;
+  std::uint64_t made_ = 0;
+  std::vector<Waiter*> waiting_;
+};
+
+class LabelState {
+ public:
+  LabelState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+  ~LabelState();
+  const std::shared_ptr<ContextState> context;
+  const std::uint32_t number;
+  BindingState* binding = nullptr;  ///< once placed
+  std::uint32_t at = 0;             ///< index on that tape
+};
+
+/// A stream on a model: the tape that the model runs there. Belongs to the stream, which may outlive the model.
+struct BindingState {
+  BindingState(const std::shared_ptr<StreamState>& s, ModelState& m, StreamRole r);
+  ~BindingState();
+  StreamState& stream;
+  ModelState* model;  ///< null once unbound
+  const StreamRole role;
+  bool ended = false;
+  std::vector<Task> tape;
+  Lane lane;          ///< its token counts activations
+};
+
+/// Larger than a task holds.
+struct SwitchN {
+  std::vector<std::int64_t> values;
+  std::vector<BindingState*> targets;
+};
+
+class ModelState : public std::enable_shared_from_this<ModelState> {
+ public:
+  enum class Phase : std::uint8_t { building, ready, unbound, closed };
+  ModelState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+  ~ModelState();
+  const std::shared_ptr<ContextState> context;
+  const std::uint32_t number;
+
+  /// Held for every build call; a second one at the same time is refused.
+  std::mutex build;
+  std::atomic<Phase> phase{Phase::building};
+  std::vector<std::shared_ptr<BindingState>> bindings;
+
+  // While building.
+  std::vector<Ref<RecordSite>> sites;
+  std::map<const EventState*, RecordSite*> last_record;
+  struct Forward {  // a wait before any record of its event
+    const EventState* event;
+    BindingState* binding;
+    std::uint32_t at;
+  };
+  std::vector<Forward> forward;
+  std::vector<std::shared_ptr<LabelState>> labels;      ///< that a task refers to or that are placed
+  std::vector<std::shared_ptr<EventState>> events;      ///< that tapes refer to
+  std::vector<std::unique_ptr<SwitchN>> switches;
+  std::vector<std::unique_ptr<std::vector<LabelState*>>> label_lists;
+
+  // One execution, under context->executions_mutex.
+  Ref<Completion> current;
+  Ref<Completion> last_asked;
+  std::uint64_t executions = 0;
+
+  /// Tapes that are active or will be: heads at the start, an activation before its task completes.
+  std::atomic<std::uint64_t> live{0};
+  std::atomic<std::uint64_t> tasks_run{0};
+  std::atomic<bool> dropping{false};
+  std::mutex error_mutex;
+  std::unique_ptr<Error> error;      ///< the first of this execution
+  std::atomic<bool> dirty{false};    ///< the last one dropped tasks: record counts are cleared before the next
+};
+
+/// Asks for one execution; the completion is published when it is over. Executions of one model, and of models that
+/// share a stream, run one after the other in the order in which they were asked for.
+void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion);
+/// Gives the execution that runs up: what has not begun is dropped, `why` is its error.
+void drop_execution(ModelState& model, Error why);
+/// By the lane's holder when its tape is over: false when the lane is no longer held, true when it was activated again.
+bool end_of_tape(Lane& lane);
+/// The lane's next task, for queues and tapes. A tape: null at its end.
+Task* first_task(Lane& lane);
+/// The effect of a task that only tapes have. Jumps move the lane's place.
+void perform_on_tape(Lane& lane, Task& task);
+/// Waits of a tape.
+Admission admit_on_tape(Lane& lane, Task& task);
+/// A task onto the tape of the stream's building binding. Errors: not_bound, bad_state, stream_full.
+Result<void> append(const char* call, StreamState& stream, Task& task);
+Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event);
+Result<void> append_wait(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event);
+/// Ends a model: executions waited for, streams unbound.
+Result<void> end_model(const char* call, ModelState& model);
+
+}  // namespace millstream::rt

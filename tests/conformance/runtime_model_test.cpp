@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/runtime_fixture.h"
+
+namespace millstream {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Backends, OnEveryBackend, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
+
+class Recording {
+ public:
+  explicit Recording(Context& context) : context_(context), model(std::move(*context.begin_model())) {}
+  Stream bound(StreamRole role) {
+    StreamOptions options;
+    options.persistent = true;
+    Stream s = std::move(*context_.create_stream(options));
+    EXPECT_OK(model.bind(s, role));
+    return s;
+  }
+
+ private:
+  Context& context_;
+
+ public:
+  Model model;
+};
+
+TEST_P(OnEveryBackend, ARecordedModelRunsAsOftenAsItIsExecuted) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head), b = r.bound(StreamRole::head);
+  Event e = event();
+  Bodies bodies;
+  int value = 0;
+  std::vector<int> seen;
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    ++value;
+    return {};
+  }));
+  EXPECT_OK(a.record(e));
+  EXPECT_OK(b.wait(e));
+  EXPECT_OK(bodies.launch(b, [&]() -> Result<void> {
+    seen.push_back(value);
+    return {};
+  }));
+  EXPECT_EQ(value, 0);
+  EXPECT_CODE(bad_state, r.model.execute());
+  EXPECT_CODE(bad_state, r.model.finish());  // no tape is ended
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_CODE(bad_state, r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  EXPECT_CODE(bad_state, a.record(e));
+  for (int i = 0; i < 200; ++i) EXPECT_OK(r.model.execute());
+  ASSERT_EQ(seen.size(), 200u);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i + 1);
+  Stream s = stream();
+  for (int i = 0; i < 50; ++i) EXPECT_OK(r.model.execute_async(s));
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(seen.size(), 250u);
+  EXPECT_CODE(bad_state, a.close());
+  EXPECT_OK(r.model.unbind(a));
+  EXPECT_CODE(bad_state, r.model.execute());
+  EXPECT_CODE(not_bound, r.model.unbind(a));
+  EXPECT_CODE(not_bound, a.record(e));
+  EXPECT_OK(a.close());
+  EXPECT_OK(r.model.close());
+  EXPECT_OK(b.close());
+}
+
+TEST_P(OnEveryBackend, AForwardWaitMeetsTheRecordThatIsRecordedLater) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head), b = r.bound(StreamRole::head);
+  Event e = event();
+  Bodies bodies;
+  int value = 0, seen = 0;
+  EXPECT_OK(b.wait(e));
+  EXPECT_OK(bodies.launch(b, [&]() -> Result<void> {
+    seen = value;
+    return {};
+  }));
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    ++value;
+    return {};
+  }));
+  EXPECT_OK(a.record(e));
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  for (int i = 1; i <= 100; ++i) {
+    EXPECT_OK(r.model.execute());
+    EXPECT_EQ(seen, i);
+  }
+}
+
+TEST_P(OnEveryBackend, AStreamThatActivatesItselfLoopsUntilItSwitchesAway) {
+  Recording r(*context);
+  Stream loop = r.bound(StreamRole::head), after = r.bound(StreamRole::activated);
+  Bodies bodies;
+  std::int32_t n = 0, limit = 5;
+  int ends = 0;
+  EXPECT_OK(bodies.launch(loop, [&]() -> Result<void> {
+    ++n;
+    return {};
+  }));
+  EXPECT_OK(Tape(loop).switch_to(Condition::greater_equal, &n, &limit, IntType::int32, after));
+  EXPECT_OK(Tape(loop).activate(loop));
+  EXPECT_OK(bodies.launch(after, [&]() -> Result<void> {
+    ++ends;
+    return {};
+  }));
+  EXPECT_OK(r.model.end_tasks(loop));
+  EXPECT_OK(r.model.finish());
+  for (int i = 1; i <= 20; ++i) {
+    n = 0;
+    EXPECT_OK(r.model.execute());
+    EXPECT_EQ(n, 5);
+    EXPECT_EQ(ends, i);
+  }
+}
+
+TEST_P(OnEveryBackend, LabelsAndJumpsMakeLoopsAndBranches) {
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  Label top = std::move(*context->create_label()), odd = std::move(*context->create_label()), even = std::move(*context->create_label()),
+        join = std::move(*context->create_label());
+  Bodies bodies;
+  std::uint32_t n = 0, which = 0;
+  std::string text;
+  Tape tape(s);
+  EXPECT_OK(tape.place(top));
+  EXPECT_CODE(bad_state, tape.place(top));
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    which = n == 6 ? 9 : n % 2;
+    return {};
+  }));
+  Label* const cases[] = {&even, &odd, &join};
+  EXPECT_OK(tape.jump_by_index(&which, cases));
+  EXPECT_OK(tape.place(even));
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    text += 'e';
+    ++n;
+    return {};
+  }));
+  EXPECT_OK(tape.jump(top));
+  EXPECT_OK(tape.place(odd));
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    text += 'o';
+    ++n;
+    return {};
+  }));
+  EXPECT_OK(tape.jump(top));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_CODE(bad_state, r.model.finish());  // join is placed nowhere
+}
+
+TEST_P(OnEveryBackend, AJumpByIndexBeyondTheListGoesToTheLastLabel) {
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head), other = r.bound(StreamRole::activated);
+  Label top = std::move(*context->create_label()), out = std::move(*context->create_label());
+  Bodies bodies;
+  std::uint32_t n = 0, which = 0;
+  std::string text;
+  Tape tape(s);
+  EXPECT_OK(tape.place(top));
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    text += 'a';
+    which = ++n < 3 ? 0 : 77;
+    return {};
+  }));
+  Label* const cases[] = {&top, &out};
+  EXPECT_OK(tape.jump_by_index(&which, cases));
+  EXPECT_OK(bodies.launch(other, [&]() -> Result<void> {
+    text += 'x';  // before the label: skipped
+    return {};
+  }));
+  EXPECT_OK(Tape(other).place(out));
+  EXPECT_OK(bodies.launch(other, [&]() -> Result<void> {
+    text += 'b';
+    return {};
+  }));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_OK(r.model.finish());
+  EXPECT_OK(r.model.execute());
+  EXPECT_EQ(text, "aaab");
+  n = 0;
+  EXPECT_OK(r.model.execute());
+  EXPECT_EQ(text, "aaabaaab");
+}
+
+TEST_P(OnEveryBackend, AFailedTaskOfAModelFailsItsExecutionAndTheModelStaysReady) {
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  Bodies bodies;
+  bool fails = true;
+  int after = 0;
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    if (fails) return Error{ErrorCode::kernel, "no such luck"};
+    return {};
+  }));
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    ++after;
+    return {};
+  }));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_OK(r.model.finish());
+  EXPECT_CODE(kernel_failed, r.model.execute());
+  EXPECT_EQ(after, 1);
+  fails = false;
+  EXPECT_OK(r.model.execute());
+  EXPECT_OK(context->synchronize());
+  fails = true;
+  Stream from = stream();
+  EXPECT_OK(r.model.execute_async(from));
+  EXPECT_CODE(kernel_failed, from.synchronize());
+}
+
+TEST_P(OnEveryBackend, AWaitForAnUntakenBranchIsADeadlockOfThatExecutionOnly) {
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head), branch = r.bound(StreamRole::activated), reader = r.bound(StreamRole::head);
+  Event e = event();
+  std::int32_t take = 0, one = 1;
+  EXPECT_OK(Tape(s).switch_to(Condition::equal, &take, &one, IntType::int32, branch));
+  EXPECT_OK(branch.record(e));
+  EXPECT_OK(reader.wait(e));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_OK(r.model.finish());
+  EXPECT_CODE(deadlock, r.model.execute());
+  take = 1;
+  EXPECT_OK(r.model.execute());
+  take = 0;
+  EXPECT_CODE(deadlock, r.model.execute());
+}
+
+TEST_P(OnEveryBackend, ALoopWithoutEndIsStoppedByTheProfile) {
+  Profile profile;
+  profile.max_tasks_per_execution = 1000;
+  open(profile);
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  EXPECT_OK(Tape(s).activate(s));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_OK(r.model.finish());
+  EXPECT_CODE(task_timeout, r.model.execute());
+  EXPECT_CODE(task_timeout, r.model.execute());
+}
+
+TEST_P(OnEveryBackend, ModelsThatShareAStreamExcludeEachOther) {
+  StreamOptions options;
+  options.persistent = true;
+  options.shared = true;
+  Stream shared = stream(options);
+  Bodies bodies;
+  std::atomic<int> inside{0};
+  int runs = 0;
+  std::vector<Model> models;
+  for (int i = 0; i < 2; ++i) {
+    Model m = std::move(*context->begin_model());
+    EXPECT_OK(m.bind(shared, StreamRole::head));
+    EXPECT_OK(bodies.launch(shared, [&]() -> Result<void> {
+      EXPECT_EQ(inside++, 0);
+      ++runs;
+      --inside;
+      return {};
+    }));
+    EXPECT_OK(m.end_tasks(shared));
+    EXPECT_OK(m.finish());
+    models.push_back(std::move(m));
+  }
+  Stream a = stream(), b = stream();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_OK(models[0].execute_async(a));
+    EXPECT_OK(models[1].execute_async(b));
+  }
+  EXPECT_OK(context->synchronize());
+  EXPECT_EQ(runs, 100);
+}
+
+TEST_P(OnEveryBackend, AnAbortEndsTheExecutionThatRuns) {
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  Event latch = event(EventKind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_OK(r.model.finish());
+  Stream from = stream();
+  EXPECT_OK(r.model.execute_async(from));
+  if (GetParam() == BackendId::sim) (void)*from.query();
+  EXPECT_CODE(sync_timeout, from.synchronize(std::chrono::milliseconds(10)));
+  EXPECT_OK(r.model.abort());
+  EXPECT_CODE(model_aborted, from.synchronize());
+  Stream other = stream();
+  EXPECT_OK(other.record(latch));
+  EXPECT_OK(other.synchronize());
+  EXPECT_OK(r.model.execute());
+}
+
+}  // namespace
+}  // namespace millstream
