@@ -12,6 +12,7 @@
 #include "millstream/runtime/host_waiter.h"
 #include "millstream/runtime/model_state.h"
 #include "millstream/runtime/ready_set.h"
+#include "millstream/runtime/replay.h"
 #include "millstream/runtime/step.h"
 #include "millstream/runtime/trace_recorder.h"
 
@@ -86,6 +87,7 @@ class CpuMachine final : public Machine {
   CpuMachine(DeviceState& device, std::uint32_t workers)
       : device_(device),
         trace_(device.trace),
+        count_(workers),
         ready_(workers, device.profile.priority_age),
         callbacks_(device.profile.callback_threads, *this, trace_, workers) {
     watch_ = std::thread([this] { watch(); });
@@ -151,6 +153,7 @@ class CpuMachine final : public Machine {
     return callbacks_.idle() && ready_.idle() && callbacks_.idle();
   }
 
+  std::uint32_t replay_workers() const override { return count_; }
   std::uint64_t activity() override { return ready_.pushes(); }
 
   void shut_down() override {
@@ -171,11 +174,24 @@ class CpuMachine final : public Machine {
   static constexpr std::uint32_t kTurn = 64;
 
   void work(std::uint32_t worker) {
-    while (Lane* lane = ready_.take([this] { idle(); })) follow(*lane, worker);
+    while (Lane* lane = ready_.take([this] { idle(); })) {
+      if (lane->replay != nullptr) {
+        replay(*lane, worker);
+      } else {
+        follow(*lane, worker);
+      }
+    }
   }
 
   void idle() {
     if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
+  }
+
+  void replay(Lane& lane, std::uint32_t worker) {
+    std::uint32_t segments = 0;
+    const std::uint8_t level = lane.level;
+    const auto yield = [&] { return ready_.higher_than(level) || (++segments >= kTurn && ready_.any()); };
+    if (lane.replay->run(lane, worker, yield)) ready_.push(lane);
   }
 
   // Runs the lane until it has no more tasks, waits, or has had its turn.
@@ -301,6 +317,7 @@ class CpuMachine final : public Machine {
 
   DeviceState& device_;
   TraceRecorder& trace_;
+  const std::uint32_t count_;
   const Clock::time_point start_ = Clock::now();
   ReadySet ready_;
   CallbackPool callbacks_;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "millstream/runtime/model_state.h"
+#include "millstream/runtime/replay.h"
 
 namespace millstream::rt {
 
@@ -70,6 +70,7 @@ void begin(ModelState& model) {
   }
   model.dropping.store(false, std::memory_order_seq_cst);
   model.tasks_run.store(0, std::memory_order_relaxed);
+  if (model.replay) return model.replay->begin();
   std::vector<BindingState*> heads;
   for (const auto& binding : model.bindings) {
     if (binding->role == StreamRole::head) heads.push_back(binding.get());
@@ -103,7 +104,9 @@ void begin_what_may(ContextState& context) {
   for (const auto& model : now) begin(*model);
 }
 
-void end(ModelState& model) {
+}  // namespace
+
+void end_of_execution(ModelState& model) {
   ContextState& context = *model.context;
   std::shared_ptr<ModelState> keep;
   Ref<Completion> completion;
@@ -126,6 +129,8 @@ void end(ModelState& model) {
   begin_what_may(context);
   wake_all(completion->signal.publish());
 }
+
+namespace {
 
 bool holds(Condition condition, std::int64_t left, std::int64_t right) {
   switch (condition) {
@@ -213,7 +218,7 @@ bool end_of_tape(Lane& lane) {
   lane.place = 0;
   const bool over = lane.token.remove(1);
   // The lane may run in the next execution from here on.
-  if (model.live.fetch_sub(1, std::memory_order_seq_cst) == 1) end(model);
+  if (model.live.fetch_sub(1, std::memory_order_seq_cst) == 1) end_of_execution(model);
   return !over;
 }
 

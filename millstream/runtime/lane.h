@@ -15,6 +15,7 @@ namespace millstream::rt {
 class ContextState;
 class StreamState;
 struct BindingState;
+class Replay;
 
 using RunToken = BasicRunToken<RealAtomics>;
 
@@ -30,7 +31,9 @@ struct Lane : Waiter {
 
   /// Set for a lane that runs a tape, over and over; else tasks come from the queue and leave it.
   BindingState* binding = nullptr;
-  std::uint32_t place = 0;                ///< on the tape: the next task. The holder's
+  /// Set for a lane that is a worker's part in a replay; it has no tasks of its own.
+  Replay* replay = nullptr;
+  std::uint32_t place = 0;                ///< on the tape: the next task. The holder's. Of a replay: which part
 
   RunToken token;
   TaskQueue queue;

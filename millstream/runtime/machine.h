@@ -47,6 +47,8 @@ class Machine {
   virtual bool quiescent() = 0;
   /// Counts lanes made ready: equal before and after means that nothing has begun in between.
   virtual std::uint64_t activity() = 0;
+  /// How many workers may run one model without control flow by segments (replay.h); 0: the lanes of its tapes do.
+  virtual std::uint32_t replay_workers() const = 0;
   /// Ends all threads. Every lane is drained.
   virtual void shut_down() = 0;
 };

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "millstream/runtime/context.h"
-#include "millstream/runtime/model_state.h"
+#include "millstream/runtime/replay.h"
 #include "millstream/runtime/step.h"
 #include "millstream/runtime/submit.h"
 
@@ -16,6 +16,8 @@ using namespace rt;
 using Phase = ModelState::Phase;
 
 namespace rt {
+
+ModelState::ModelState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
 
 ModelState::~ModelState() { context->device.model_numbers.give_back(number); }
 
@@ -105,6 +107,7 @@ Result<void> end_model(const char* call, ModelState& model) {
     if (model.phase.exchange(Phase::closed, std::memory_order_acq_rel) == Phase::closed) return closed_handle(call, name(model));
   }
   wait_for_executions(model);
+  for (unsigned round = 0; model.replay && !model.replay->asleep(); ++round) RealAtomics::relax(round);
   // Its last worker may still be leaving the tape.
   for (const auto& binding : model.bindings) {
     for (unsigned round = 0; binding->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
@@ -221,6 +224,7 @@ Result<void> Model::finish() {
   }
   for (const auto& site : m.sites) site->reserve(waits[site.get()]);
   for (const auto& b : m.bindings) b->ended = true;
+  m.replay = Replay::compile(m, m.context->device.machine->replay_workers());
   m.phase.store(Phase::ready, std::memory_order_release);
   return {};
 }
@@ -286,6 +290,7 @@ Result<void> Model::unbind(Stream& stream) {
     state_->phase.store(Phase::unbound, std::memory_order_release);
   }
   wait_for_executions(*state_);
+  for (unsigned round = 0; state_->replay && !state_->replay->asleep(); ++round) RealAtomics::relax(round);
   for (unsigned round = 0; binding->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
   let_go(binding);
   return {};

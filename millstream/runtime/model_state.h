@@ -16,6 +16,7 @@
 namespace millstream::rt {
 
 class ModelState;
+class Replay;
 struct BindingState;
 
 /// One record on a tape. It counts: a wait on a tape passes when more records have been made than that wait has used,
@@ -74,7 +75,7 @@ struct SwitchN {
 class ModelState : public std::enable_shared_from_this<ModelState> {
  public:
   enum class Phase : std::uint8_t { building, ready, unbound, closed };
-  ModelState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+  ModelState(std::shared_ptr<ContextState> c, std::uint32_t n);
   ~ModelState();
   const std::shared_ptr<ContextState> context;
   const std::uint32_t number;
@@ -98,6 +99,8 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   std::vector<std::unique_ptr<SwitchN>> switches;
   std::vector<std::unique_ptr<std::vector<LabelState*>>> label_lists;
 
+  std::unique_ptr<Replay> replay;  ///< set when finished, for models that it can run
+
   // One execution, under context->executions_mutex.
   Ref<Completion> current;
   Ref<Completion> last_asked;
@@ -115,6 +118,8 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
 /// Asks for one execution; the completion is published when it is over. Executions of one model, and of models that
 /// share a stream, run one after the other in the order in which they were asked for.
 void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion);
+/// By whoever ran its last task.
+void end_of_execution(ModelState& model);
 /// Gives the execution that runs up: what has not begun is dropped, `why` is its error.
 void drop_execution(ModelState& model, Error why);
 /// By the lane's holder when its tape is over: false when the lane is no longer held, true when it was activated again.

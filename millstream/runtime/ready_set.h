@@ -29,6 +29,7 @@ class ReadySet {
   bool higher_than(std::uint8_t level) const {
     return (levels_.load(std::memory_order_relaxed) & ((1u << level) - 1)) != 0;
   }
+  bool any() const { return levels_.load(std::memory_order_relaxed) != 0; }
   /// Nothing is ready and every worker sleeps.
   bool idle() const;
   std::uint64_t pushes() const { return pushes_.load(std::memory_order_seq_cst); }

@@ -72,6 +72,7 @@ class SimMachine final : public Machine {
   }
 
   std::uint64_t activity() override { return pushes_.load(std::memory_order_seq_cst); }
+  std::uint32_t replay_workers() const override { return 0; }
   void shut_down() override {}
 
  private:

@@ -117,13 +117,7 @@ void stop(ContextState& context) {
 
 Result<void> run_kernel(const Task& task) {
   KernelCall call{0, task.launch.blocks, task.arguments()};
-  try {
-    for (; call.block < call.blocks; ++call.block) MST_TRY_VOID(task.launch.kernel->body(call));
-  } catch (const std::exception& e) {
-    return Error{ErrorCode::kernel_failed, fmt::format("it threw: {}", e.what())};
-  } catch (...) {
-    return Error{ErrorCode::kernel_failed, "it threw something that is no std::exception"};
-  }
+  for (; call.block < call.blocks; ++call.block) MST_TRY_VOID(call_kernel(task.launch.kernel->body, call));
   return {};
 }
 
@@ -218,6 +212,22 @@ void fail(Lane& lane, const Task& task, Error error) {
   if (stops) stop(context);
 }
 
+void kernel_failed(Lane& lane, const Task& task, const Error& why) {
+  Error error{ErrorCode::kernel_failed, fmt::format("kernel \"{}\" failed: {}", task.launch.kernel->name, why.message)};
+  error.notes = why.notes;
+  fail(lane, task, std::move(error));
+}
+
+Result<void> call_kernel(Result<void> (*body)(const KernelCall&), const KernelCall& call) {
+  try {
+    return body(call);
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::kernel_failed, fmt::format("it threw: {}", e.what())};
+  } catch (...) {
+    return Error{ErrorCode::kernel_failed, "it threw something that is no std::exception"};
+  }
+}
+
 Admission admit(Lane& lane, Task& task) {
   if (lane.wake != Wake::published) {
     const Wake why = std::exchange(lane.wake, Wake::published);
@@ -260,11 +270,8 @@ void perform(Lane& lane, Task& task) {
   switch (task.kind) {
     case TaskKind::kernel: {
       if (task.launch.kernel->body == nullptr) return;
-      Result<void> done = run_kernel(task);
-      if (done.ok()) return;
-      Error error{ErrorCode::kernel_failed, fmt::format("kernel \"{}\" failed: {}", task.launch.kernel->name, done.error().message)};
-      error.notes = done.error().notes;
-      return fail(lane, task, std::move(error));
+      const Result<void> done = run_kernel(task);
+      return done.ok() ? void() : kernel_failed(lane, task, done.error());
     }
     case TaskKind::copy:
       std::memmove(task.copy.to, task.copy.from, task.copy.bytes);

@@ -47,6 +47,10 @@ bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park = std::nullo
 void drop_queued(Lane& lane, Error cause);
 /// Records a failure; in a context that stops on failure, stops it.
 void fail(Lane& lane, const Task& task, Error error);
+/// A failed kernel's failure.
+void kernel_failed(Lane& lane, const Task& task, const Error& error);
+/// One block; what it throws is an error.
+Result<void> call_kernel(Result<void> (*body)(const KernelCall&), const KernelCall& call);
 /// Runs a host function; on the callback pool's thread, which is marked meanwhile.
 void call_host_func(Lane& lane, Task& task);
 /// Whether the calling thread runs a host function.

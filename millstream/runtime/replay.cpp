@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "millstream/runtime/replay.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace millstream::rt {
+
+std::unique_ptr<Replay> Replay::compile(ModelState& model, std::uint32_t slices) {
+  std::unique_ptr<Replay> replay(new Replay(model));
+  if (slices == 0 || !replay->cut() || !replay->acyclic()) return nullptr;
+  replay->place_tapes(std::min(slices, static_cast<std::uint32_t>(model.bindings.size())));
+  return replay;
+}
+
+Replay::~Replay() = default;
+
+// Segments and their edges. False: something on a tape needs a lane.
+bool Replay::cut() {
+  std::map<const RecordSite*, std::uint32_t> recorded_in;
+  struct Need {
+    std::uint32_t segment;
+    const RecordSite* site;
+  };
+  std::vector<Need> needs;
+  for (std::uint32_t tape = 0; tape < model_.bindings.size(); ++tape) {
+    const BindingState& binding = *model_.bindings[tape];
+    if (binding.role != StreamRole::head) return false;
+    steps_begin_.push_back(static_cast<std::uint32_t>(steps_.size()));
+    heads_.push_back(static_cast<std::uint32_t>(segments_.size()));
+    segments_.push_back({tape, 0, 0, 0, 0, 0, kNone});
+    bool begun = false;  // the segment has tasks or a record: a wait starts the next
+    bool closed = false;  // behind a record
+    const auto new_segment = [&](std::uint32_t first) {
+      const auto id = static_cast<std::uint32_t>(segments_.size());
+      segments_.back().next = id;
+      segments_.push_back({tape, first, 0, 1, 0, 0, kNone});
+      begun = closed = false;
+    };
+    for (std::uint32_t i = 0; i < binding.tape.size(); ++i) {
+      const Task& task = binding.tape[i];
+      switch (task.kind) {
+        case TaskKind::site_record:
+          recorded_in[task.site.site] = static_cast<std::uint32_t>(segments_.size() - 1);
+          begun = closed = true;
+          break;
+        case TaskKind::site_wait:
+          if (begun) new_segment(i);
+          needs.push_back({static_cast<std::uint32_t>(segments_.size() - 1), task.site.site});
+          break;
+        case TaskKind::kernel:
+        case TaskKind::copy:
+        case TaskKind::fill:
+          if (closed) new_segment(i);
+          begun = true;
+          break;
+        default:
+          return false;
+      }
+      Step step{nullptr, reinterpret_cast<const std::byte*>(&task), 0, 0};
+      if (task.kind == TaskKind::kernel && task.launch.blocks == 1 && task.launch.kernel->body != nullptr) {
+        step = {task.launch.kernel->body, task.arguments().data(), task.launch.bytes, 1};
+      } else if (task.kind == TaskKind::site_record || task.kind == TaskKind::site_wait) {
+        step.arguments = nullptr;  // nothing to run
+      }
+      steps_.push_back(step);
+      Segment& s = segments_.back();
+      s.count = i + 1 - s.first;
+    }
+  }
+  std::vector<std::vector<std::uint32_t>> out(segments_.size());
+  for (const Need& need : needs) {
+    const auto from = recorded_in.find(need.site);
+    if (from == recorded_in.end()) return false;
+    out[from->second].push_back(need.segment);
+  }
+  for (std::uint32_t s = 0; s < segments_.size(); ++s) {
+    // Two records of one segment that another waits for are one arrival.
+    std::sort(out[s].begin(), out[s].end());
+    out[s].erase(std::unique(out[s].begin(), out[s].end()), out[s].end());
+    segments_[s].out_begin = static_cast<std::uint32_t>(out_.size());
+    segments_[s].out_count = static_cast<std::uint32_t>(out[s].size());
+    for (const std::uint32_t to : out[s]) {
+      ++segments_[to].in_degree;
+      out_.push_back(to);
+    }
+  }
+  arrivals_ = std::make_unique<std::atomic<std::uint64_t>[]>(segments_.size());
+  return true;
+}
+
+bool Replay::acyclic() const {
+  std::vector<std::uint32_t> left(segments_.size());
+  std::vector<std::uint32_t> ready;
+  for (std::uint32_t s = 0; s < segments_.size(); ++s) {
+    left[s] = segments_[s].in_degree;
+    if (left[s] == 0) ready.push_back(s);
+  }
+  std::size_t seen = 0;
+  while (!ready.empty()) {
+    const Segment& s = segments_[ready.back()];
+    ready.pop_back();
+    ++seen;
+    if (s.next != kNone && --left[s.next] == 0) ready.push_back(s.next);
+    for (std::uint32_t i = 0; i < s.out_count; ++i) {
+      if (--left[out_[s.out_begin + i]] == 0) ready.push_back(out_[s.out_begin + i]);
+    }
+  }
+  return seen == segments_.size();
+}
+
+// Tapes that hand over to each other often share a slice, as long as no slice gets more than its share of the tasks.
+void Replay::place_tapes(std::uint32_t slices) {
+  const std::size_t tapes = model_.bindings.size();
+  std::vector<std::vector<std::uint32_t>> between(tapes, std::vector<std::uint32_t>(tapes, 0));
+  for (const Segment& s : segments_) {
+    for (std::uint32_t i = 0; i < s.out_count; ++i) {
+      const std::uint32_t to = segments_[out_[s.out_begin + i]].tape;
+      ++between[s.tape][to];
+      ++between[to][s.tape];
+    }
+  }
+  std::size_t total = 0;
+  for (const auto& b : model_.bindings) total += b->tape.size();
+  const std::size_t share = (total + slices - 1) / slices;
+  home_.assign(tapes, kNone);
+  std::vector<std::size_t> load(slices, 0);
+  for (std::uint32_t slice = 0; slice < slices; ++slice) {
+    for (;;) {
+      // The tape that shares most with what is here, the first of equals; a slice without any takes the first left.
+      std::size_t best = tapes;
+      std::uint64_t most = 0;
+      for (std::size_t t = 0; t < tapes; ++t) {
+        if (home_[t] != kNone) continue;
+        std::uint64_t shared = 0;
+        for (std::size_t other = 0; other < tapes; ++other) {
+          if (home_[other] == slice) shared += between[t][other];
+        }
+        if (best == tapes || shared > most) {
+          best = t;
+          most = shared;
+        }
+      }
+      if (best == tapes) break;
+      const std::size_t size = model_.bindings[best]->tape.size();
+      const bool last = slice + 1 == slices;
+      if (!last && load[slice] != 0 && load[slice] + size / 2 > share) break;
+      home_[best] = slice;
+      load[slice] += size;
+    }
+  }
+  const BindingState& any = *model_.bindings.front();
+  for (std::uint32_t slice = 0; slice < slices; ++slice) {
+    auto lane = std::make_unique<Lane>(any.stream, *model_.context, any.lane.level);
+    lane->replay = this;
+    lane->place = slice;
+    slices_.push_back(std::make_unique<Slice>(std::move(lane)));
+    slices_.back()->ready.resize(tapes);
+  }
+}
+
+void Replay::begin() {
+  tapes_left_.store(static_cast<std::uint32_t>(heads_.size()), std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_relaxed);
+  for (const std::uint32_t head : heads_) {
+    if (segments_[head].in_degree == 0) push(head);
+  }
+}
+
+void Replay::push(std::uint32_t segment) {
+  Slice& home = *slices_[home_[segments_[segment].tape]];
+  {
+    const std::lock_guard lock(home.lock);
+    const std::uint32_t size = home.size.load(std::memory_order_relaxed);
+    std::uint32_t at = home.head + size;
+    if (at >= home.ready.size()) at -= static_cast<std::uint32_t>(home.ready.size());
+    home.ready[at] = segment;
+    home.size.store(size + 1, std::memory_order_seq_cst);
+  }
+  if (!home.awake.load(std::memory_order_seq_cst)) return wake(home);
+  // Its home may be busy with something long: one that sleeps takes it.
+  for (const auto& slice : slices_) {
+    if (!slice->awake.load(std::memory_order_relaxed)) return wake(*slice);
+  }
+}
+
+void Replay::wake(Slice& slice) {
+  if (!slice.awake.exchange(true, std::memory_order_seq_cst)) model_.context->device.machine->make_ready(*slice.lane);
+}
+
+std::uint32_t Replay::pop(Slice& slice) {
+  if (slice.size.load(std::memory_order_seq_cst) == 0) return kNone;
+  const std::lock_guard lock(slice.lock);
+  const std::uint32_t size = slice.size.load(std::memory_order_relaxed);
+  if (size == 0) return kNone;
+  const std::uint32_t segment = slice.ready[slice.head];
+  if (++slice.head == slice.ready.size()) slice.head = 0;
+  slice.size.store(size - 1, std::memory_order_relaxed);
+  return segment;
+}
+
+std::uint32_t Replay::find(Slice& own) {
+  std::uint32_t at = pop(own);
+  for (std::size_t i = 0; at == kNone && i < slices_.size(); ++i) at = pop(*slices_[i]);
+  return at;
+}
+
+bool Replay::asleep() const {
+  const auto none = [&] { return std::none_of(slices_.begin(), slices_.end(), [](const auto& s) { return s->awake.load(std::memory_order_seq_cst); }); };
+  // A slice that leaves looks for work once more after it has said that it sleeps.
+  return none() && inside_.load(std::memory_order_seq_cst) == 0 && none();
+}
+
+void Replay::run_tasks(const Segment& segment, std::uint32_t worker) {
+  const Step* step = &steps_[steps_begin_[segment.tape] + segment.first];
+  const Step* const end = step + segment.count;
+  const bool traced = model_.context->device.trace.on();
+  for (; step != end; ++step) {
+    if (step->arguments == nullptr && step->body == nullptr) continue;
+    if (model_.dropping.load(std::memory_order_relaxed) || model_.context->stopped.load(std::memory_order_relaxed)) {
+      model_.dirty.store(true, std::memory_order_relaxed);
+      return;
+    }
+    BindingState& binding = *model_.bindings[segment.tape];
+    Task& task = binding.tape[static_cast<std::size_t>(step - &steps_[steps_begin_[segment.tape]])];
+    if (step->blocks == 1 && !traced) {
+      const Result<void> done = call_kernel(step->body, {0, 1, {step->arguments, step->bytes}});
+      if (!done.ok()) kernel_failed(binding.lane, task, done.error());
+      continue;
+    }
+    TraceRecorder& trace = model_.context->device.trace;
+    if (traced) trace.began(binding.lane, task, worker);
+    perform(binding.lane, task);
+    if (traced) trace.ended(binding.lane, task, worker);
+  }
+}
+
+}  // namespace millstream::rt

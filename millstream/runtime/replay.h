@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast way to execute a model without control flow: its tapes cut at records and waits into segments, whose order
+// is fixed once. Each segment counts arrivals over all executions, so nothing is reset between them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "millstream/runtime/model_state.h"
+
+namespace millstream::rt {
+
+class Replay {
+ public:
+  /// Null: the model has control flow, host functions, waits for what it does not record, or a cycle; the lanes of its
+  /// tapes run it. `slices`: workers that may run it at once; 0: none may. O(tasks).
+  static std::unique_ptr<Replay> compile(ModelState& model, std::uint32_t slices);
+  ~Replay();
+
+  /// The next execution. One at a time; `end_of_execution(model)` is called when it is over.
+  void begin();
+  /// By the worker that holds a slice: runs segments until none is ready, or (true) other lanes are to have the worker.
+  template <class Yield>
+  bool run(Lane& slice, std::uint32_t worker, const Yield& yield);
+  /// No worker is inside.
+  bool asleep() const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffffu;
+
+  // A kernel call, or another task without waits.
+  struct Step {
+    Result<void> (*body)(const KernelCall&);
+    const std::byte* arguments;
+    std::uint32_t bytes;
+    std::uint32_t blocks;  // 0: not a kernel of one block; the tape's task says what
+  };
+  struct Segment {
+    std::uint32_t tape;
+    std::uint32_t first;      // on the tape, and in steps_ at steps_begin + first
+    std::uint32_t count;      // tasks that are run; records and waits are none
+    std::uint32_t in_degree;  // arrivals that make it ready: the segment before, and records
+    std::uint32_t out_begin;  // into out_
+    std::uint32_t out_count;
+    std::uint32_t next;       // on the same tape
+  };
+  // Ready segments of the tapes that live here; at most one a tape.
+  struct alignas(64) Slice {
+    explicit Slice(std::unique_ptr<Lane> l) : lane(std::move(l)) {}
+    std::unique_ptr<Lane> lane;
+    SpinLock lock;
+    std::vector<std::uint32_t> ready;        // a ring
+    std::uint32_t head = 0;
+    std::atomic<std::uint32_t> size{0};
+    std::atomic<bool> awake{false};
+  };
+
+  explicit Replay(ModelState& model) : model_(model) {}
+  template <class Yield>
+  bool run_slice(Lane& slice, std::uint32_t worker, const Yield& yield);
+  bool cut();
+  void place_tapes(std::uint32_t slices);
+  bool acyclic() const;
+  void push(std::uint32_t segment);
+  std::uint32_t pop(Slice& slice);
+  std::uint32_t find(Slice& own);
+  void wake(Slice& slice);
+  bool arrive(std::uint32_t segment) {
+    return arrivals_[segment].fetch_add(1, std::memory_order_acq_rel) + 1 == epoch_.load(std::memory_order_relaxed) * segments_[segment].in_degree;
+  }
+  void run_tasks(const Segment& segment, std::uint32_t worker);
+
+  ModelState& model_;
+  std::vector<Step> steps_;
+  std::vector<std::uint32_t> steps_begin_;  // by tape
+  std::vector<Segment> segments_;
+  std::vector<std::uint32_t> heads_;        // the first segment of each tape
+  std::vector<std::uint32_t> out_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> arrivals_;
+  std::vector<std::uint32_t> home_;         // by tape: its slice
+  std::vector<std::unique_ptr<Slice>> slices_;
+  std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<std::uint32_t> tapes_left_{0};
+  std::atomic<std::uint32_t> inside_{0};    // workers in `run`
+};
+
+template <class Yield>
+bool Replay::run(Lane& lane, std::uint32_t worker, const Yield& yield) {
+  inside_.fetch_add(1, std::memory_order_seq_cst);
+  const bool yields = run_slice(lane, worker, yield);
+  inside_.fetch_sub(1, std::memory_order_seq_cst);
+  return yields;
+}
+
+template <class Yield>
+bool Replay::run_slice(Lane& lane, std::uint32_t worker, const Yield& yield) {
+  Slice& own = *slices_[lane.place];
+  for (unsigned idle = 0;;) {
+    std::uint32_t at = pop(own);
+    // Its own first; another's only when it would stand still for a while.
+    if (at == kNone && idle > 64) at = find(own);
+    if (at == kNone) {
+      if (++idle < 2000) {
+        RealAtomics::relax(idle % 64);
+        if (idle % 64 == 0 && yield()) return true;
+        continue;
+      }
+      own.awake.store(false, std::memory_order_seq_cst);
+      // Who pushes looks at `awake` afterwards: one of the two sees the other.
+      at = find(own);
+      if (at == kNone) return false;
+      if (own.awake.exchange(true, std::memory_order_seq_cst)) {
+        // Woken meanwhile: the lane is ready elsewhere, and the segment goes back.
+        push(at);
+        return false;
+      }
+    }
+    idle = 0;
+    while (at != kNone) {
+      const Segment& segment = segments_[at];
+      run_tasks(segment, worker);
+      for (std::uint32_t i = 0; i < segment.out_count; ++i) {
+        const std::uint32_t to = out_[segment.out_begin + i];
+        if (arrive(to)) push(to);
+      }
+      const std::uint32_t next = segment.next;
+      if (next == kNone) {
+        if (tapes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) end_of_execution(model_);
+        break;
+      }
+      if (segments_[next].in_degree != 1 && !arrive(next)) break;
+      at = next;
+      if (yield()) {
+        push(at);
+        return true;
+      }
+    }
+  }
+}
+
+}  // namespace millstream::rt
