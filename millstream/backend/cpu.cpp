@@ -1,144 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs schedules on a fixed pool of workers. A worker follows one stream until it ends or has to wait; then the
-// stream is parked at its event, and the record puts it back among the streams that are ready.
+// Runs schedules on the runtime's cpu device: a schedule is recorded once as a model instance, a tape for each
+// physical stream, and executed as often as it is asked for.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <thread>
+
+#include <omp.h>
 
 #include <fmt/format.h>
 
 #include "millstream/backend/backend.h"
-#include "millstream/backend/cpu_pool.h"
 #include "millstream/backend/event_pairs.h"
+#include "millstream/backend/untimed.h"
+#include "millstream/runtime/delays.h"
+#include "millstream/runtime/device.h"
+#include "millstream/runtime/trace_recorder.h"
 
 namespace millstream {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Seeded sleeps of one stream: mostly 0 to 200 us, now and then some milliseconds. A stress aid: the draws
-// are repeatable, what they lead to is not.
-class StreamDelays {
- public:
-  StreamDelays(std::optional<std::uint64_t> seed, std::uint32_t stream)
-      : on_(seed.has_value()), state_(seed.value_or(0) * 0x9e3779b97f4a7c15ull + stream + 1) {}
-  void sleep() {
-    if (!on_) return;
-    const std::uint64_t z = next();
-    const std::uint64_t kind = z % 64, amount = z >> 8;
-    if (kind < 24) return;
-    const std::uint64_t us = kind == 63 ? 1000 + amount % 3000 : amount % 200;
-    std::this_thread::sleep_for(std::chrono::microseconds(us));
-  }
-
- private:
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  bool on_;
-  std::uint64_t state_;
+// One run of the schedule: what its launches need and what they leave.
+struct CpuRun {
+  Launcher* launcher = nullptr;
+  std::atomic<bool> stop{false};
+  std::vector<std::optional<Error>> errors;  // by physical stream
+  std::vector<rt::Delays> delays;            // by physical stream
 };
 
-class CpuRun {
+// The argument block of a launch.
+struct LaunchOf {
+  CpuRun* const* run;  // where the program keeps the run that is under way
+  std::uint32_t node;
+  std::uint32_t stream;
+};
+
+void sleep(rt::Delays& delays) {
+  if (const std::uint64_t us = delays.next_us()) std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+
+Result<void> launch_node(const KernelCall& call) {
+  LaunchOf of;
+  std::memcpy(&of, call.arguments.data(), sizeof of);
+  CpuRun& run = **of.run;
+  if (run.stop.load(std::memory_order_relaxed)) return {};
+  // Before the node starts, and before what it made is made known.
+  sleep(run.delays[of.stream]);
+  Result<void> launched = run.launcher->launch(NodeId(of.node), PhysicalStreamId(of.stream));
+  sleep(run.delays[of.stream]);
+  if (launched.ok()) return {};
+  run.errors[of.stream] = std::move(launched).error();
+  run.stop.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+constexpr KernelFunction kLaunchNode{"node", launch_node, 0, 0};
+// Stands for tasks that do nothing here: parts on attached streams, records that nobody waits for.
+constexpr KernelFunction kNothing{"nothing", nullptr, 0, 0};
+
+// A schedule as a model instance. Its tapes have a task for each of the schedule's, at the same place.
+class Program {
  public:
-  CpuRun(const Graph& graph, const Schedule& schedule, const EventPairs& pairs, Launcher& launcher,
-         const ExecuteOptions& options, ReadyStreams& ready)
-      : graph_(graph), schedule_(schedule), pairs_(pairs), launcher_(launcher), trace_(options.trace), ready_(ready),
-        signals_(pairs.count) {
+  static Result<std::unique_ptr<Program>> record(Context& context, const Schedule& schedule, const EventPairs& pairs) {
+    std::unique_ptr<Program> program(new Program);
+    MST_TRY(Model model, context.begin_model());
+    program->model_.emplace(std::move(model));
     for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) {
-      lanes_.push_back(Lane{0, StreamDelays(options.delay_seed, s), {}, 0, {}});
-      if (trace_) lanes_.back().spans.reserve(tasks(s).size());
+      MST_TRY(Stream stream, context.create_stream(StreamOptions{.persistent = true, .huge = true}));
+      MST_TRY_VOID(program->model_->bind(stream, StreamRole::head));
+      program->streams_.push_back(std::move(stream));
     }
+    for (std::uint32_t e = 0; e < pairs.count; ++e) {
+      MST_TRY(Event event, context.create_event(Event::Kind::snapshot));
+      program->events_.push_back(std::move(event));
+    }
+    for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) {
+      MST_TRY_VOID(program->record_stream(s, schedule, pairs));
+      MST_TRY_VOID(program->model_->end_tasks(program->streams_[s]));
+    }
+    MST_TRY_VOID(program->model_->finish());
+    return program;
   }
 
-  void work(std::uint32_t worker) {
-    for (auto s = ready_.take(); s; s = ready_.swap()) follow(*s, worker);
+  Result<void> execute(CpuRun& run) {
+    run_ = &run;
+    return model_->execute();
   }
-
-  Result<Trace> finish() {
-    for (Lane& lane : lanes_) {
-      if (lane.error) return std::move(*lane.error);
+  /// The physical stream of a stream's number on the device.
+  std::optional<std::uint32_t> stream_of(std::uint32_t number) const {
+    for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+      if (streams_[s].number() == number) return s;
     }
-    MST_TRY_VOID(all_finished());
-    Trace trace;
-    trace.total_ns = now();
-    for (Lane& lane : lanes_) trace.spans.insert(trace.spans.end(), lane.spans.begin(), lane.spans.end());
-    return trace;
+    return std::nullopt;
   }
 
  private:
-  // Owned by whoever holds the stream; handed over through the event it waits for and the ready queue.
-  struct Lane {
-    std::uint32_t next = 0;
-    StreamDelays delays;
-    std::vector<Span> spans;
-    std::uint64_t waiting_since = 0;
-    std::optional<Error> error;
-  };
+  Program() = default;
 
-  // 0: nothing yet; kRecorded; else 2 + the stream that is parked.
-  static constexpr std::uint32_t kRecorded = 1;
-  struct Signal {
-    std::atomic<std::uint32_t> state{0};
-  };
-
-  const std::vector<Task>& tasks(std::uint32_t s) const { return schedule_.streams[PhysicalStreamId(s)].tasks; }
-  std::uint64_t now() const {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count());
-  }
-
-  void follow(std::uint32_t s, std::uint32_t worker) {
-    Lane& lane = lanes_[s];
-    const std::vector<Task>& list = tasks(s);
-    const auto& slots = pairs_.slot[s];
-    while (lane.next < list.size() && !stop_.load(std::memory_order_relaxed)) {
-      const Task& task = list[lane.next];
-      std::uint64_t begin = 0;
-      switch (task.kind) {
+  Result<void> record_stream(std::uint32_t s, const Schedule& schedule, const EventPairs& pairs) {
+    const std::vector<Task>& tasks = schedule.streams[PhysicalStreamId(s)].tasks;
+    Stream& stream = streams_[s];
+    for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+      const auto slot = pairs.slot[s][i];
+      switch (tasks[i].kind) {
         case Task::Kind::launch: {
-          lane.delays.sleep();
-          if (trace_) begin = now();
-          Result<void> launched = launcher_.launch(task.node(), PhysicalStreamId(s));
-          if (!launched.ok()) {
-            lane.error = std::move(launched).error();
-            stop_.store(true, std::memory_order_relaxed);
-            return;
-          }
+          const LaunchOf of{&run_, tasks[i].index, s};
+          MST_TRY_VOID(stream.launch(kLaunchNode, {}, std::as_bytes(std::span(&of, 1))));
           break;
         }
-        case Task::Kind::record: {
-          // What runs before is done and written; that it is done is made known late here.
-          lane.delays.sleep();
-          if (trace_) begin = now();
-          if (const auto slot = slots[lane.next]) {
-            const std::uint32_t before = signals_[*slot].state.exchange(kRecorded, std::memory_order_acq_rel);
-            if (before > kRecorded) ready_.push(before - 2);
+        case Task::Kind::record:
+          if (slot) {
+            MST_TRY_VOID(stream.record(events_[*slot]));
+            break;
           }
-          break;
-        }
-        case Task::Kind::wait: {
-          const auto slot = slots[lane.next];
-          if (!slot) return;  // nobody records for it: all_finished tells
-          std::atomic<std::uint32_t>& state = signals_[*slot].state;
-          if (state.load(std::memory_order_acquire) != kRecorded) {
-            if (trace_) lane.waiting_since = now();
-            std::uint32_t expected = 0;
-            // After the exchange another worker may already hold the lane.
-            if (state.compare_exchange_strong(expected, s + 2, std::memory_order_acq_rel, std::memory_order_acquire)) return;
-          }
-          if (trace_) {
-            begin = lane.waiting_since != 0 ? lane.waiting_since : now();
-            lane.waiting_since = 0;
-          }
-          break;
-        }
+          [[fallthrough]];
         case Task::Kind::attached:  // the node's kernel fills it
-          if (trace_) begin = now();
+          MST_TRY_VOID(stream.launch(kNothing, {}, {}));
+          break;
+        case Task::Kind::wait:
+          MST_TRY_VOID(stream.wait(events_[*slot]));  // can_finish has seen that it has one
           break;
         case Task::Kind::activate:
         case Task::Kind::label:
@@ -147,131 +129,107 @@ class CpuRun {
         case Task::Kind::stream_switch:
           MST_CHECK(false, "instantiate refuses control flow tasks");
       }
-      if (trace_) lane.spans.push_back({TaskRef{PhysicalStreamId(s), lane.next}, task, begin, now(), worker});
-      ++lane.next;
     }
+    return {};
   }
 
-  std::string last_node(std::uint32_t s) const {
-    for (std::uint32_t i = lanes_[s].next; i-- > 0;) {
-      if (tasks(s)[i].kind == Task::Kind::launch) return fmt::format("node \"{}\"", graph_.name(tasks(s)[i].node()));
-    }
-    return "nothing";
-  }
-
-  // Which stream has the record of each slot.
-  std::vector<std::uint32_t> recorders() const {
-    std::vector<std::uint32_t> out(pairs_.count, 0);
-    for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
-      for (std::size_t i = 0; i < tasks(s).size(); ++i) {
-        if (tasks(s)[i].kind == Task::Kind::record && pairs_.slot[s][i]) out[*pairs_.slot[s][i]] = s;
-      }
-    }
-    return out;
-  }
-
-  // The stream whose record the first open wait of `s` needs: by its slot, else whoever still records the id.
-  std::optional<std::uint32_t> needs(std::uint32_t s, const std::vector<std::uint32_t>& recorder) const {
-    if (const auto slot = pairs_.slot[s][lanes_[s].next]) return recorder[*slot];
-    const std::uint32_t event = tasks(s)[lanes_[s].next].index;
-    for (std::uint32_t t = 0; t < lanes_.size(); ++t) {
-      for (std::uint32_t i = lanes_[t].next; i < tasks(t).size(); ++i) {
-        if (tasks(t)[i] == Task::record(EventId(event)) && !pairs_.slot[t][i]) return t;
-      }
-    }
-    return std::nullopt;
-  }
-
-  Result<void> all_finished() const {
-    std::vector<std::uint32_t> stuck;
-    for (std::uint32_t s = 0; s < lanes_.size(); ++s) {
-      if (lanes_[s].next != tasks(s).size()) stuck.push_back(s);
-    }
-    if (stuck.empty()) return {};
-    std::optional<Error> error;
-    const std::vector<std::uint32_t> recorder = recorders();
-    std::vector<std::optional<std::uint32_t>> next(lanes_.size());
-    for (const std::uint32_t s : stuck) {
-      const std::uint32_t event = tasks(s)[lanes_[s].next].index;
-      next[s] = needs(s, recorder);
-      const std::string line = fmt::format("stream {} waits for event {} after {}, {}", s, event, last_node(s),
-                                           next[s] ? fmt::format("which stream {} records", *next[s])
-                                                   : std::string("which no stream records any more"));
-      if (!error) {
-        error = Error{ErrorCode::deadlock, "the schedule cannot finish: " + line};
-      } else {
-        error->note(line);
-      }
-    }
-    if (const std::string cycle = find_cycle(stuck, next); !cycle.empty()) error->note("the cycle: " + cycle);
-    return std::move(error->help("`millstream check` shows which wait or record is wrong"));
-  }
-
-  static std::string find_cycle(const std::vector<std::uint32_t>& stuck, const std::vector<std::optional<std::uint32_t>>& next) {
-    for (const std::uint32_t start : stuck) {
-      std::vector<std::uint32_t> path;
-      for (std::optional<std::uint32_t> at = start; at; at = next[*at]) {
-        const auto seen = std::find(path.begin(), path.end(), *at);
-        if (seen == path.end()) {
-          path.push_back(*at);
-          continue;
-        }
-        std::string text;
-        for (auto it = seen; it != path.end(); ++it) text += fmt::format("stream {} waits for ", *it);
-        return text + fmt::format("stream {}", *at);
-      }
-    }
-    return "";
-  }
-
-  const Graph& graph_;
-  const Schedule& schedule_;
-  const EventPairs& pairs_;
-  Launcher& launcher_;
-  const bool trace_;
-  ReadyStreams& ready_;
-  std::vector<Signal> signals_;  // by slot
-  std::vector<Lane> lanes_;      // by physical stream
-  std::atomic<bool> stop_{false};
-  const Clock::time_point start_ = Clock::now();
+  CpuRun* run_ = nullptr;
+  std::vector<Stream> streams_;
+  std::vector<Event> events_;  // by slot
+  std::optional<Model> model_;  // ends before its streams
 };
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(std::uint32_t workers, std::uint32_t threads_per_op) : pool_(workers, threads_per_op) {}
+  CpuBackend(std::uint32_t workers, std::uint32_t threads_per_op) {
+    Profile profile;
+    profile.workers = workers;
+    profile.callback_threads = 0;
+    profile.max_streams = profile.max_events = Profile::kUnlimited;
+    profile.tasks_per_huge_stream = Profile::kUnlimited;
+    Result<Device> device = Device::open_private(BackendId::cpu, profile, [threads_per_op] { omp_set_num_threads(static_cast<int>(threads_per_op)); });
+    MST_CHECK(device.ok(), "a device without limits opens");
+    device_.emplace(std::move(*device));
+    context_.emplace(device_->primary());
+  }
 
   std::string_view name() const override { return "cpu"; }
 
-  Result<Trace> execute(const Graph& graph, const Schedule& schedule, Launcher& launcher,
-                        const ExecuteOptions& options) override {
+  Result<Trace> execute(const Graph& graph, const Schedule& schedule, Launcher& launcher, const ExecuteOptions& options) override {
     const std::lock_guard one(one_run_);
-    MST_TRY_VOID(pair_up(graph, schedule));
-    CpuRun run(graph, schedule, *pairs_, launcher, options, ready_);
-    ready_.start(static_cast<std::uint32_t>(schedule.streams.size()));
-    if (schedule.streams.size() == 1) {
-      pool_.run_alone([&](std::uint32_t worker) { run.work(worker); });
-    } else {
-      pool_.run([&](std::uint32_t worker) { run.work(worker); });
+    MST_TRY_VOID(prepare(graph, schedule));
+    CpuRun run;
+    run.launcher = &launcher;
+    run.errors.resize(schedule.streams.size());
+    for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) run.delays.emplace_back(options.delay_seed, s + 1);
+    Trace trace;
+    if (schedule.streams.size() == 0) return trace;
+    if (options.trace) device_->start_trace();
+    const auto begin = std::chrono::steady_clock::now();
+    Result<void> done = program_->execute(run);
+    trace.total_ns = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+    if (options.trace) {
+      device_->stop_trace();
+      fill(trace, schedule, device_->take_trace());
     }
-    return run.finish();
+    for (std::optional<Error>& error : run.errors) {
+      if (error) return std::move(*error);
+    }
+    if (!done.ok()) return std::move(done).error();
+    return trace;
   }
 
  private:
-  // A schedule is run many times: its pairs are kept while it (and what they depend on) stays equal.
-  Result<void> pair_up(const Graph& graph, const Schedule& schedule) {
-    if (pairs_ && nodes_ == graph.node_count() && order_ == graph.order() && schedule_ == schedule) return {};
-    pairs_.reset();
-    MST_TRY(pairs_, pair_events(graph, schedule));
+  // A schedule is run many times: it is recorded once, and kept while it (and what its pairs depend on) stays equal.
+  Result<void> prepare(const Graph& graph, const Schedule& schedule) {
+    if (program_ && nodes_ == graph.node_count() && order_ == graph.order() && schedule_ == schedule) return {};
+    program_.reset();
+    MST_TRY(const EventPairs pairs, pair_events(graph, schedule));
+    MST_TRY_VOID(can_finish(graph, schedule, pairs));
+    if (schedule.streams.size() != 0) {
+      MST_TRY(program_, Program::record(*context_, schedule, pairs));
+    }
     nodes_ = graph.node_count();
     order_ = graph.order();
     schedule_ = schedule;
     return {};
   }
 
+  // Spans by stream, then place. A wait begins when its stream comes to it.
+  void fill(Trace& trace, const Schedule& schedule, const std::vector<rt::TraceEvent>& events) const {
+    std::uint64_t zero = ~std::uint64_t{0};
+    std::vector<std::vector<Span>> spans(schedule.streams.size());
+    for (std::uint32_t s = 0; s < spans.size(); ++s) spans[s].resize(schedule.streams[PhysicalStreamId(s)].tasks.size());
+    for (const rt::TraceEvent& e : events) {
+      if (e.kind != rt::TraceEvent::Kind::began && e.kind != rt::TraceEvent::Kind::ended) continue;
+      const auto s = program_->stream_of(e.stream);
+      if (!s || e.sequence >= spans[*s].size()) continue;  // the default stream's part
+      zero = std::min(zero, e.time_ns);
+      Span& span = spans[*s][e.sequence];
+      (e.kind == rt::TraceEvent::Kind::began ? span.begin_ns : span.end_ns) = e.time_ns;
+      span.worker = e.worker;
+    }
+    for (std::uint32_t s = 0; s < spans.size(); ++s) {
+      const std::vector<Task>& tasks = schedule.streams[PhysicalStreamId(s)].tasks;
+      std::uint64_t before = 0;
+      for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+        Span& span = spans[s][i];
+        span.task = {PhysicalStreamId(s), i};
+        span.what = tasks[i];
+        span.begin_ns -= zero;
+        span.end_ns -= zero;
+        if (tasks[i].kind == Task::Kind::wait) span.begin_ns = before;
+        before = span.end_ns;
+        trace.spans.push_back(span);
+      }
+    }
+  }
+
   std::mutex one_run_;
-  WorkerPool pool_;
-  ReadyStreams ready_;
-  std::optional<EventPairs> pairs_;
+  std::optional<Device> device_;
+  std::optional<Context> context_;
+  std::unique_ptr<Program> program_;
   std::size_t nodes_ = 0;
   std::vector<NodeId> order_;
   Schedule schedule_;

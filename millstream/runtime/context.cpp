@@ -47,11 +47,11 @@ Result<Stream> Context::create_stream(const StreamOptions& options) {
   return Stream(std::move(stream), true);
 }
 
-Result<Event> Context::create_event(EventKind kind, EventFlags flags) {
+Result<Event> Context::create_event(Event::Kind kind, EventFlags flags) {
   constexpr const char* kCall = "Context::create_event";
   MST_TRY_VOID(alive(kCall, *state_));
   DeviceState& device = state_->device;
-  if (kind == EventKind::latch && !device.event_ids.take()) {
+  if (kind == Event::Kind::latch && !device.event_ids.take()) {
     return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}
         .help("destroy events that are no longer needed");
   }
@@ -106,7 +106,7 @@ Result<void> Context::recover() {
     const std::lock_guard lock(state_->events_mutex);
     for (EventState* e : state_->events) {
       const std::lock_guard one(e->lock);
-      if (e->kind == EventKind::latch) {
+      if (e->kind == Event::Kind::latch) {
         e->last = Ref<Completion>::adopt(new Completion(Completion::What::latch, e->number));
       } else {
         e->last = {};

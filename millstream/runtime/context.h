@@ -29,7 +29,7 @@ class Context {
   /// Errors: bad_value for a priority outside the device's range; no_more_streams; no_memory.
   Result<Stream> create_stream(const StreamOptions& options = {});
   /// Errors: no_event for a latch when all ids are taken (a snapshot takes one at its record).
-  Result<Event> create_event(EventKind kind, EventFlags flags = {});
+  Result<Event> create_event(Event::Kind kind, EventFlags flags = {});
   /// Errors: no_notify.
   Result<Notify> create_notify();
   /// A model in its building phase. Errors: no_model.

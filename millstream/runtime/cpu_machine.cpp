@@ -174,9 +174,10 @@ class CpuMachine final : public Machine {
   static constexpr std::uint32_t kTurn = 64;
 
   void work(std::uint32_t worker) {
+    if (device_.thread_start) device_.thread_start();
     while (Lane* lane = ready_.take([this] { idle(); })) {
       if (lane->replay != nullptr) {
-        replay(*lane, worker);
+        replay(*lane);
       } else {
         follow(*lane, worker);
       }
@@ -187,11 +188,11 @@ class CpuMachine final : public Machine {
     if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
   }
 
-  void replay(Lane& lane, std::uint32_t worker) {
+  void replay(Lane& lane) {
     std::uint32_t segments = 0;
     const std::uint8_t level = lane.level;
     const auto yield = [&] { return ready_.higher_than(level) || (++segments >= kTurn && ready_.any()); };
-    if (lane.replay->run(lane, worker, yield)) ready_.push(lane);
+    if (lane.replay->run(lane, yield)) ready_.push(lane);
   }
 
   // Runs the lane until it has no more tasks, waits, or has had its turn.

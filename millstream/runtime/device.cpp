@@ -36,8 +36,9 @@ std::unique_ptr<Machine> make_machine(BackendId backend, DeviceState& device) {
   return make_cpu_machine(device, workers);
 }
 
-Result<std::shared_ptr<DeviceState>> open_new(BackendId backend, std::int32_t ordinal, const Profile& profile) {
+Result<std::shared_ptr<DeviceState>> open_new(BackendId backend, std::int32_t ordinal, const Profile& profile, std::function<void()> thread_start = {}) {
   auto device = std::make_shared<DeviceState>(static_cast<std::uint32_t>(ordinal), profile);
+  device->thread_start = std::move(thread_start);
   device->machine = make_machine(backend, *device);
   Result<std::shared_ptr<ContextState>> primary = new_context("Device::open", device);
   if (!primary.ok()) {
@@ -91,6 +92,13 @@ Result<Device> Device::open(BackendId backend, std::int32_t ordinal, const std::
   return Device(entry.device);
 }
 
+Result<Device> Device::open_private(BackendId backend, const Profile& profile, std::function<void()> thread_start) {
+  MST_TRY_VOID(enter("Device::open_private"));
+  MST_TRY(auto device, open_new(backend, 0, profile, std::move(thread_start)));
+  device->is_private = true;
+  return Device(std::move(device));
+}
+
 Device& Device::operator=(Device&& other) noexcept {
   if (this != &other) {
     Device old(std::move(*this));
@@ -126,7 +134,10 @@ Result<void> Device::reset(ResetMode mode) {
   if (!state_) return not_open(kCall);
   Registry& r = registry();
   std::shared_ptr<DeviceState> closing;
-  {
+  if (state_->is_private) {
+    closing = std::move(state_);
+    state_.reset();
+  } else {
     const std::lock_guard lock(r.mutex);
     const auto entry = std::find_if(r.open.begin(), r.open.end(), [&](const auto& e) { return e.second.device == state_; });
     if (entry == r.open.end()) {  // forced by another owner
@@ -153,6 +164,7 @@ Result<void> Device::reset(ResetMode mode) {
 }
 
 void Device::start_trace() { state_->trace.start(); }
+void Device::stop_trace() { state_->trace.stop(); }
 std::vector<TraceEvent> Device::take_trace() { return state_->trace.take(); }
 
 }  // namespace millstream

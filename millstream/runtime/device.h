@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,9 @@ class Device {
   /// Opens the device, with its primary context and default stream, or adds a reference to it (then `profile` must be
   /// the one it was opened with, or not given). Errors: bad_device; bad_state for another profile; no_more_streams.
   static Result<Device> open(BackendId backend, std::int32_t ordinal, const std::optional<Profile>& profile = std::nullopt);
+  /// A device of its own, which no other open finds. `thread_start` is called by each worker thread before its first
+  /// task.
+  static Result<Device> open_private(BackendId backend, const Profile& profile, std::function<void()> thread_start = {});
   Device(Device&&) noexcept = default;
   Device& operator=(Device&&) noexcept;
   ~Device();
@@ -44,8 +48,9 @@ class Device {
   /// waits. force: closes at once, whatever the count, with every context.
   Result<void> reset(ResetMode mode);
 
-  /// Records what the device does from now on; to be called before streams are in use.
+  /// Records what the device does from now on; to be called while it does nothing.
   void start_trace();
+  void stop_trace();
   std::vector<rt::TraceEvent> take_trace();
 
   const std::shared_ptr<rt::DeviceState>& state() const { return state_; }

@@ -71,7 +71,7 @@ Result<std::chrono::nanoseconds> Event::elapsed(const Event& start, const Event&
   for (const int i : {0, 1}) {
     EventState& e = i == 0 ? *a : *b;
     record[i] = last_record(e);
-    const bool unrecorded = !record[i] || (e.kind == EventKind::latch && !record[i]->signal.done());
+    const bool unrecorded = !record[i] || (e.kind == Event::Kind::latch && !record[i]->signal.done());
     if (!e.timed || unrecorded) {
       return Error{ErrorCode::no_timestamp, fmt::format("{}: {} {}", kCall, name(e), e.timed ? "was never recorded" : "keeps no time")}.help(
           "create both with `timing` and record them");

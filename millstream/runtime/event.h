@@ -15,10 +15,6 @@ class EventState;
 class NotifyState;
 }  // namespace rt
 
-/// snapshot: each record replaces the last; a wait is for the record that was last when it was submitted.
-/// latch: one bit; a wait blocks until it is set, a reset clears it.
-enum class EventKind : std::uint8_t { snapshot, latch };
-
 struct EventFlags {
   bool sync = true;     ///< streams may wait for it
   bool timing = false;  ///< keeps the time of its record
@@ -27,6 +23,10 @@ struct EventFlags {
 /// Move-only. Destroying it leaves waits that were submitted as they are.
 class Event {
  public:
+  /// snapshot: each record replaces the last; a wait is for the record that was last when it was submitted.
+  /// latch: one bit; a wait blocks until it is set, a reset clears it.
+  enum class Kind : std::uint8_t { snapshot, latch };
+
   Event(Event&&) noexcept = default;
   Event& operator=(Event&&) noexcept = default;
 

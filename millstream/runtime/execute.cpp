@@ -70,7 +70,8 @@ void begin(ModelState& model) {
   }
   model.dropping.store(false, std::memory_order_seq_cst);
   model.tasks_run.store(0, std::memory_order_relaxed);
-  if (model.replay) return model.replay->begin();
+  // In a trace records and waits are tasks of their own: the lanes run it.
+  if (model.replay && !model.context->device.trace.on()) return model.replay->begin();
   std::vector<BindingState*> heads;
   for (const auto& binding : model.bindings) {
     if (binding->role == StreamRole::head) heads.push_back(binding.get());
@@ -132,14 +133,14 @@ void end_of_execution(ModelState& model) {
 
 namespace {
 
-bool holds(Condition condition, std::int64_t left, std::int64_t right) {
+bool holds(Comparison condition, std::int64_t left, std::int64_t right) {
   switch (condition) {
-    case Condition::equal: return left == right;
-    case Condition::not_equal: return left != right;
-    case Condition::greater: return left > right;
-    case Condition::greater_equal: return left >= right;
-    case Condition::less: return left < right;
-    case Condition::less_equal: return left <= right;
+    case Comparison::equal: return left == right;
+    case Comparison::not_equal: return left != right;
+    case Comparison::greater: return left > right;
+    case Comparison::greater_equal: return left >= right;
+    case Comparison::less: return left < right;
+    case Comparison::less_equal: return left <= right;
   }
   return false;
 }
@@ -267,7 +268,7 @@ void perform_on_tape(Lane& lane, Task& task) {
     case TaskKind::switch_to: {
       const Task::Switch& s = task.choice;
       BindingState* const next =
-          holds(static_cast<Condition>(s.condition), operand(s.left, s.type), operand(s.right, s.type)) ? s.on_true : s.on_false;
+          holds(static_cast<Comparison>(s.condition), operand(s.left, s.type), operand(s.right, s.type)) ? s.on_true : s.on_false;
       if (next == nullptr) return;
       start(lane, task, *next);
       return leave_tape(lane);

@@ -18,7 +18,7 @@ class LabelState;
 
 /// Whether a bound stream runs from the start of an execution or waits until it is activated.
 enum class StreamRole : std::uint8_t { head, activated };
-enum class Condition : std::uint8_t { equal = 0, not_equal = 1, greater = 2, greater_equal = 3, less = 4, less_equal = 5 };
+enum class Comparison : std::uint8_t { equal = 0, not_equal = 1, greater = 2, greater_equal = 3, less = 4, less_equal = 5 };
 enum class IntType : std::uint8_t { int32 = 0, int64 = 1 };
 
 /// A place on one tape that tasks may jump to. Move-only.
@@ -77,7 +77,7 @@ class Tape {
   Result<void> activate(Stream& target);
   /// If `*left condition *right`: starts on_true and ends this stream; else starts on_false, if given, and ends this stream
   /// too, or goes on here.
-  Result<void> switch_to(Condition condition, const void* left, const void* right, IntType type, Stream& on_true, Stream* on_false = nullptr);
+  Result<void> switch_to(Comparison condition, const void* left, const void* right, IntType type, Stream& on_true, Stream* on_false = nullptr);
   /// Compares the index with each value in turn; the first equal one starts its stream and ends this one.
   Result<void> switch_n(const void* index, IntType type, std::span<const std::int64_t> values, std::span<Stream* const> targets);
   /// Errors: bad_state for a label that is placed already; label_context.

@@ -84,9 +84,9 @@ std::vector<std::shared_ptr<ContextState>> DeviceState::live_contexts() {
   return contexts;
 }
 
-EventState::EventState(std::shared_ptr<ContextState> c, EventKind k, std::uint32_t n, bool t, bool s)
+EventState::EventState(std::shared_ptr<ContextState> c, Event::Kind k, std::uint32_t n, bool t, bool s)
     : context(std::move(c)), kind(k), number(n), timed(t), waitable(s) {
-  if (kind == EventKind::latch) last = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
+  if (kind == Event::Kind::latch) last = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
   const std::lock_guard alive(context->events_mutex);
   context->events.push_back(this);
 }
@@ -97,7 +97,7 @@ EventState::~EventState() {
     std::erase(context->events, this);
   }
   DeviceState& device = context->device;
-  if (kind == EventKind::latch) device.event_ids.give_back();
+  if (kind == Event::Kind::latch) device.event_ids.give_back();
   device.event_numbers.give_back(number);
 }
 

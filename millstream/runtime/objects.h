@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -124,7 +125,8 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   ~DeviceState();
   const std::uint32_t number;
   const Profile profile;
-  bool open = true;  ///< under the registry's lock
+  bool is_private = false;            ///< not in the registry
+  std::function<void()> thread_start;  ///< called by each worker thread first
   std::unique_ptr<Machine> machine;
   TraceRecorder trace;
 
@@ -148,10 +150,10 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
 
 class EventState {
  public:
-  EventState(std::shared_ptr<ContextState> c, EventKind k, std::uint32_t n, bool t, bool s);
+  EventState(std::shared_ptr<ContextState> c, Event::Kind k, std::uint32_t n, bool t, bool s);
   ~EventState();
   const std::shared_ptr<ContextState> context;
-  const EventKind kind;
+  const Event::Kind kind;
   const std::uint32_t number;
   const bool timed;
   const bool waitable;  ///< has SYNC

@@ -211,10 +211,9 @@ bool Replay::asleep() const {
   return none() && inside_.load(std::memory_order_seq_cst) == 0 && none();
 }
 
-void Replay::run_tasks(const Segment& segment, std::uint32_t worker) {
+void Replay::run_tasks(const Segment& segment) {
   const Step* step = &steps_[steps_begin_[segment.tape] + segment.first];
   const Step* const end = step + segment.count;
-  const bool traced = model_.context->device.trace.on();
   for (; step != end; ++step) {
     if (step->arguments == nullptr && step->body == nullptr) continue;
     if (model_.dropping.load(std::memory_order_relaxed) || model_.context->stopped.load(std::memory_order_relaxed)) {
@@ -223,15 +222,12 @@ void Replay::run_tasks(const Segment& segment, std::uint32_t worker) {
     }
     BindingState& binding = *model_.bindings[segment.tape];
     Task& task = binding.tape[static_cast<std::size_t>(step - &steps_[steps_begin_[segment.tape]])];
-    if (step->blocks == 1 && !traced) {
+    if (step->blocks == 1) {
       const Result<void> done = call_kernel(step->body, {0, 1, {step->arguments, step->bytes}});
       if (!done.ok()) kernel_failed(binding.lane, task, done.error());
       continue;
     }
-    TraceRecorder& trace = model_.context->device.trace;
-    if (traced) trace.began(binding.lane, task, worker);
     perform(binding.lane, task);
-    if (traced) trace.ended(binding.lane, task, worker);
   }
 }
 

@@ -23,7 +23,7 @@ class Replay {
   void begin();
   /// By the worker that holds a slice: runs segments until none is ready, or (true) other lanes are to have the worker.
   template <class Yield>
-  bool run(Lane& slice, std::uint32_t worker, const Yield& yield);
+  bool run(Lane& slice, const Yield& yield);
   /// No worker is inside.
   bool asleep() const;
 
@@ -59,7 +59,7 @@ class Replay {
 
   explicit Replay(ModelState& model) : model_(model) {}
   template <class Yield>
-  bool run_slice(Lane& slice, std::uint32_t worker, const Yield& yield);
+  bool run_slice(Lane& slice, const Yield& yield);
   bool cut();
   void place_tapes(std::uint32_t slices);
   bool acyclic() const;
@@ -70,7 +70,7 @@ class Replay {
   bool arrive(std::uint32_t segment) {
     return arrivals_[segment].fetch_add(1, std::memory_order_acq_rel) + 1 == epoch_.load(std::memory_order_relaxed) * segments_[segment].in_degree;
   }
-  void run_tasks(const Segment& segment, std::uint32_t worker);
+  void run_tasks(const Segment& segment);
 
   ModelState& model_;
   std::vector<Step> steps_;
@@ -87,15 +87,15 @@ class Replay {
 };
 
 template <class Yield>
-bool Replay::run(Lane& lane, std::uint32_t worker, const Yield& yield) {
+bool Replay::run(Lane& lane, const Yield& yield) {
   inside_.fetch_add(1, std::memory_order_seq_cst);
-  const bool yields = run_slice(lane, worker, yield);
+  const bool yields = run_slice(lane, yield);
   inside_.fetch_sub(1, std::memory_order_seq_cst);
   return yields;
 }
 
 template <class Yield>
-bool Replay::run_slice(Lane& lane, std::uint32_t worker, const Yield& yield) {
+bool Replay::run_slice(Lane& lane, const Yield& yield) {
   Slice& own = *slices_[lane.place];
   for (unsigned idle = 0;;) {
     std::uint32_t at = pop(own);
@@ -120,7 +120,7 @@ bool Replay::run_slice(Lane& lane, std::uint32_t worker, const Yield& yield) {
     idle = 0;
     while (at != kNone) {
       const Segment& segment = segments_[at];
-      run_tasks(segment, worker);
+      run_tasks(segment);
       for (std::uint32_t i = 0; i < segment.out_count; ++i) {
         const std::uint32_t to = out_[segment.out_begin + i];
         if (arrive(to)) push(to);

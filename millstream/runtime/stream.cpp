@@ -130,7 +130,7 @@ Result<void> Stream::record(Event& event) {
   DeviceState& device = state_->context->device;
   Task task;
   task.kind = TaskKind::record;
-  if (e.kind == EventKind::latch) {
+  if (e.kind == Event::Kind::latch) {
     task.sync = {Ref<Completion>(e.last).release(), 0, e.timed, false};
     return submit(kCall, *state_, task);
   }
@@ -180,7 +180,7 @@ Result<void> Stream::reset(Event& event) {
   EventState& e = *event.state();
   if (e.closed.load(std::memory_order_acquire)) return closed_handle(kCall, fmt::format("event {}", e.number));
   if (e.context != state_->context) return foreign(kCall, *state_, fmt::format("event {}", e.number), *e.context);
-  if (e.kind != EventKind::latch) {
+  if (e.kind != Event::Kind::latch) {
     return Error{ErrorCode::bad_state, fmt::format("{}: event {} is a snapshot; a new record replaces the last", kCall, e.number)};
   }
   Task task;

@@ -165,7 +165,7 @@ Result<void> Tape::activate(Stream& target) {
   return append_to(kCall, *b.binding, task);
 }
 
-Result<void> Tape::switch_to(Condition condition, const void* left, const void* right, IntType type, Stream& on_true, Stream* on_false) {
+Result<void> Tape::switch_to(Comparison condition, const void* left, const void* right, IntType type, Stream& on_true, Stream* on_false) {
   constexpr const char* kCall = "Tape::switch_to";
   if (left == nullptr || right == nullptr) return null_argument(kCall, left == nullptr ? "the left operand" : "the right operand");
   MST_TRY(const Building b, begin(kCall, stream_));

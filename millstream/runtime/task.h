@@ -100,7 +100,7 @@ struct Task {
     const void* right;
     BindingState* on_true;
     BindingState* on_false;     // null: goes on
-    std::uint8_t condition;     // Condition
+    std::uint8_t condition;     // Comparison
     std::uint8_t type;          // IntType
   };
   struct SwitchMany {

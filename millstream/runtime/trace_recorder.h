@@ -47,6 +47,7 @@ class TraceRecorder {
  public:
   bool on() const { return on_.load(std::memory_order_relaxed); }
   void start() { on_.store(true, std::memory_order_relaxed); }
+  void stop() { on_.store(false, std::memory_order_relaxed); }
   void submitted(const Lane& lane, const Task& task);
   void began(const Lane& lane, const Task& task, std::uint32_t worker);
   void ended(const Lane& lane, const Task& task, std::uint32_t worker);

@@ -42,7 +42,7 @@ class OnEveryBackend : public testing::TestWithParam<BackendId> {
     MST_CHECK(s.ok(), to_string(s.error()));
     return std::move(*s);
   }
-  Event event(EventKind kind = EventKind::snapshot, EventFlags flags = {}) {
+  Event event(Event::Kind kind = Event::Kind::snapshot, EventFlags flags = {}) {
     Result<Event> e = context->create_event(kind, flags);
     MST_CHECK(e.ok(), to_string(e.error()));
     return std::move(*e);

@@ -99,7 +99,7 @@ TEST_P(OnEveryBackend, AStreamThatActivatesItselfLoopsUntilItSwitchesAway) {
     ++n;
     return {};
   }));
-  EXPECT_OK(Tape(loop).switch_to(Condition::greater_equal, &n, &limit, IntType::int32, after));
+  EXPECT_OK(Tape(loop).switch_to(Comparison::greater_equal, &n, &limit, IntType::int32, after));
   EXPECT_OK(Tape(loop).activate(loop));
   EXPECT_OK(bodies.launch(after, [&]() -> Result<void> {
     ++ends;
@@ -216,7 +216,7 @@ TEST_P(OnEveryBackend, AWaitForAnUntakenBranchIsADeadlockOfThatExecutionOnly) {
   Stream s = r.bound(StreamRole::head), branch = r.bound(StreamRole::activated), reader = r.bound(StreamRole::head);
   Event e = event();
   std::int32_t take = 0, one = 1;
-  EXPECT_OK(Tape(s).switch_to(Condition::equal, &take, &one, IntType::int32, branch));
+  EXPECT_OK(Tape(s).switch_to(Comparison::equal, &take, &one, IntType::int32, branch));
   EXPECT_OK(branch.record(e));
   EXPECT_OK(reader.wait(e));
   EXPECT_OK(r.model.end_tasks(s));
@@ -275,7 +275,7 @@ TEST_P(OnEveryBackend, ModelsThatShareAStreamExcludeEachOther) {
 TEST_P(OnEveryBackend, AnAbortEndsTheExecutionThatRuns) {
   Recording r(*context);
   Stream s = r.bound(StreamRole::head);
-  Event latch = event(EventKind::latch);
+  Event latch = event(Event::Kind::latch);
   EXPECT_OK(s.wait(latch));
   EXPECT_OK(r.model.end_tasks(s));
   EXPECT_OK(r.model.finish());

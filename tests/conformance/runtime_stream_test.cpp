@@ -48,7 +48,7 @@ TEST_P(OnEveryBackend, AWaitLetsPassOnlyAfterItsRecord) {
 
 TEST_P(OnEveryBackend, ALatchBlocksUntilItIsRecordedAndAgainAfterAReset) {
   Stream a = stream(), b = stream();
-  Event latch = event(EventKind::latch);
+  Event latch = event(Event::Kind::latch);
   Bodies bodies;
   std::atomic<int> ran{0};
   const auto count = [&]() -> Result<void> {
@@ -69,7 +69,7 @@ TEST_P(OnEveryBackend, ALatchBlocksUntilItIsRecordedAndAgainAfterAReset) {
 
 TEST_P(OnEveryBackend, ACycleOfLatchesIsReportedWithItsStreams) {
   Stream a = stream(), b = stream();
-  Event x = event(EventKind::latch), y = event(EventKind::latch);
+  Event x = event(Event::Kind::latch), y = event(Event::Kind::latch);
   EXPECT_OK(a.wait(x));
   EXPECT_OK(a.record(y));
   EXPECT_OK(b.wait(y));
@@ -85,7 +85,7 @@ TEST_P(OnEveryBackend, ACycleOfLatchesIsReportedWithItsStreams) {
 
 TEST_P(OnEveryBackend, AWaitThatNobodyRecordsForIsReportedWhileAHostWaits) {
   Stream a = stream();
-  Event x = event(EventKind::latch);
+  Event x = event(Event::Kind::latch);
   EXPECT_OK(a.wait(x));
   EXPECT_CODE(deadlock, a.synchronize());
   EXPECT_OK(a.wait(x));
@@ -150,7 +150,7 @@ TEST_P(OnEveryBackend, AContextThatStopsDropsWhatIsQueuedAndRecovers) {
   EXPECT_OK(s.set_failure_mode(FailureMode::stop));
   EXPECT_CODE(bad_state, s.set_failure_mode(FailureMode::stop));
   EXPECT_CODE(bad_state, other.set_failure_mode(FailureMode::proceed));
-  Event latch = event(EventKind::latch);
+  Event latch = event(Event::Kind::latch);
   Bodies bodies;
   int after = 0;
   EXPECT_OK(other.wait(latch));
@@ -195,7 +195,7 @@ TEST_P(OnEveryBackend, ANotifyLetsExactlyOneWaitPassASet) {
 
 TEST_P(OnEveryBackend, AnAbortDropsWhatIsQueuedAndWaitersAreTold) {
   Stream a = stream(), b = stream();
-  Event latch = event(EventKind::latch), e = event();
+  Event latch = event(Event::Kind::latch), e = event();
   Bodies bodies;
   int ran = 0;
   const auto count = [&]() -> Result<void> {
@@ -217,7 +217,7 @@ TEST_P(OnEveryBackend, AnAbortDropsWhatIsQueuedAndWaitersAreTold) {
 
 TEST_P(OnEveryBackend, AWaitWithADeadlineDropsTheRestOfItsStream) {
   Stream a = stream();
-  Event latch = event(EventKind::latch);
+  Event latch = event(Event::Kind::latch);
   Bodies bodies;
   int ran = 0;
   EXPECT_OK(a.wait(latch, std::chrono::milliseconds(20)));
@@ -234,7 +234,7 @@ TEST_P(OnEveryBackend, AFullQueueBlocksAndTrySaysSo) {
   profile.tasks_per_stream = 4;
   open(profile);
   Stream s = stream();
-  Event latch = event(EventKind::latch);
+  Event latch = event(Event::Kind::latch);
   EXPECT_OK(s.wait(latch));
   static const KernelFunction nothing{"nothing"};
   for (int i = 0; i < 3; ++i) EXPECT_OK(s.try_launch(nothing, {}, {}));
@@ -261,7 +261,7 @@ TEST_P(OnEveryBackend, ASynchroniseThatTimesOutNamesWhatTheStreamWaitsFor) {
   Profile profile;
   open(profile);
   Stream a = stream();
-  Event latch = event(EventKind::latch);
+  Event latch = event(Event::Kind::latch);
   EXPECT_OK(a.wait(latch));
   const Result<void> late = a.synchronize(std::chrono::milliseconds(10));
   ASSERT_FALSE(late.ok());
@@ -274,7 +274,7 @@ TEST_P(OnEveryBackend, ASynchroniseThatTimesOutNamesWhatTheStreamWaitsFor) {
 
 TEST_P(OnEveryBackend, AnElapsedTimeNeedsTwoTimedAndCompleteRecords) {
   Stream s = stream();
-  Event plain = event(), start = event(EventKind::snapshot, {true, true}), end = event(EventKind::snapshot, {true, true});
+  Event plain = event(), start = event(Event::Kind::snapshot, {true, true}), end = event(Event::Kind::snapshot, {true, true});
   EXPECT_OK(s.record(plain));
   EXPECT_CODE(no_timestamp, Event::elapsed(start, end));
   EXPECT_OK(s.record(start));
