@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic graphs: one stream unless more are asked for, and then by label and engine. Scopes share one id space;
-// stream 0 is the main stream.
+// stream 0 is the main stream. A body that labels and jumps may leave out or repeat has streams of its own, and its
+// caller's as main stream: what runs on a stream of the graphs around it would run there whenever they do.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -31,7 +33,10 @@ bool on_main(std::string_view type) { return type == "Data" || type == "Variable
 
 class Dynamic {
  public:
-  explicit Dynamic(ChainState& s) : s_(s) { s_.new_stream(); }
+  explicit Dynamic(ChainState& s) : s_(s), region_of_(s.graph.scope_count(), 0), main_of_(s.graph.scope_count(), 0) {
+    s_.new_stream();
+    find_regions();
+  }
 
   bool multi() const {
     bool user = false;
@@ -46,12 +51,34 @@ class Dynamic {
       }
       return {};
     }
+    region_ = region_of_[s_.scope.index];
+    if (region_ == s_.scope.index) main_of_[region_] = std::max(s_.default_stream, 0);
+    main_ = main_of_[region_];
     for (const ClusterId c : ids<ClusterId>(s_.clusters.size())) decide(c);
     follow();
     return write_down();
   }
 
  private:
+  // By scope the smallest one around it, or itself, that jumps decide about; 0: none. Bodies of unknown shapes, and those
+  // that stand in a graph of unknown shapes, have no jumps: others run them, and the plan has their nodes once.
+  void find_regions() {
+    const Graph& g = s_.graph;
+    std::vector<std::uint8_t> labels(g.node_count(), 0), unknown(g.node_count(), 0);  // by owner
+    for (const NodeId n : g.nodes()) {
+      if (g.scope_of(n).index != 0 && g.type(n).substr(0, 5) == "Label") labels[g.scope(g.scope_of(n)).parent_node->index] = 1;
+    }
+    for (std::size_t s = 1; s < region_of_.size(); ++s) {
+      if (g.scope(ScopeId(s)).dynamic) unknown[g.scope(ScopeId(s)).parent_node->index] = 1;
+    }
+    for (std::size_t s = 1; s < region_of_.size(); ++s) {
+      const NodeId owner = *g.scope(ScopeId(s)).parent_node;
+      const ScopeId around = g.scope(ScopeId(s)).parent;
+      const bool apart = g.scope(around).dynamic || unknown[owner.index] != 0 || g.annotations().thread_scope.get(owner);
+      region_of_[s] = is_call(g.type(owner)) || (apart && labels[owner.index] == 0) ? region_of_[around.index] : static_cast<std::uint32_t>(s);
+    }
+  }
+
   void decide(ClusterId id) {
     Cluster& c = s_.clusters[id];
     const Engine& engine = s_.engine(c);
@@ -66,7 +93,7 @@ class Dynamic {
         inner = inner && !(note && !*note);
       }
       const bool apart = engine.independent && inner;
-      const auto [at, fresh] = label_stream_.try_emplace({c.label, apart ? c.engine.index + 1 : 0}, kNoStream);
+      const auto [at, fresh] = label_stream_.try_emplace({region_, c.label, apart ? c.engine.index + 1 : 0}, kNoStream);
       if (fresh) {
         StreamInfo info;
         info.label = s_.labels[c.label].text;
@@ -86,11 +113,11 @@ class Dynamic {
     if (is_ai_cpu(engine) && s_.options.ac_parallel && overlaps_ai_core(c)) return set(stream_of(c.engine), kAiCpu);
     if (engine.attach || engine.skip || is_ai_cpu(engine)) return;  // follow
     if (env && !is_ai_core(engine)) return set(stream_of(c.engine), kEngine);
-    set(0, env ? kEngine : kMain);
+    set(main_, env ? kEngine : kMain);
   }
 
   std::int32_t stream_of(EngineId e) {
-    const auto [at, fresh] = engine_stream_.try_emplace(e.index, kNoStream);
+    const auto [at, fresh] = engine_stream_.try_emplace({region_, e.index}, kNoStream);
     if (fresh) {
       StreamInfo info;
       info.engine = e;
@@ -152,7 +179,7 @@ class Dynamic {
     for (std::size_t i = n; i-- > 0;) {
       Cluster& c = s_.clusters[ClusterId(i)];
       if (c.stream != kNoStream || follow_one(ClusterId(i), s_.succ_begin, s_.succ)) continue;
-      c.stream = 0;
+      c.stream = main_;
       c.decided_by = RuleId(kMain);
     }
   }
@@ -166,11 +193,11 @@ class Dynamic {
         if (while_body && s_.graph.type(n) == "NetOutput" && s_.label_of(n) != 0) {
           const Scope& body = s_.graph.scope(s_.scope);
           return Error{ErrorCode::while_body,
-                       fmt::format("NetOutput {} of body {} of While {} is on stream {} by its {}, but must be on stream 0", s_.graph.name(n),
-                                   body.name, s_.graph.name(*body.parent_node), id ? s_.clusters[*id].stream : 0, s_.words_label(s_.label_of(n)))}
+                       fmt::format("NetOutput {} of body {} of While {} is on stream {} by its {}, but must be on stream {}", s_.graph.name(n), body.name,
+                                   s_.graph.name(*body.parent_node), id ? s_.clusters[*id].stream : main_, s_.words_label(s_.label_of(n)), main_)}
               .help("drop the label of the body's NetOutput");
         }
-        put(n, 0, kMain, "data and outputs of a dynamic graph belong to the main stream");
+        put(n, main_, kMain, "data and outputs of a dynamic graph belong to the main stream");
       } else if (s_.is_rts(n) && s_.default_stream != kNoStream) {
         put(n, s_.default_stream, kMain, "labels and activations of control flow stand on the caller's stream");
       } else if (id) {
@@ -188,8 +215,12 @@ class Dynamic {
   }
 
   ChainState& s_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> label_stream_;  // by label and engine + 1
-  std::map<std::uint32_t, std::int32_t> engine_stream_;
+  std::vector<std::uint32_t> region_of_;  // by scope
+  std::vector<std::int32_t> main_of_;     // by region: its main stream
+  std::uint32_t region_ = 0;              // of the scope at hand
+  std::int32_t main_ = 0;
+  std::map<std::array<std::uint32_t, 3>, std::int32_t> label_stream_;                 // by region, label and engine + 1
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int32_t> engine_stream_;     // by region and engine
   std::map<std::int32_t, bool> has_priority_;
 };
 

@@ -27,6 +27,10 @@ bool names_branch(std::string_view label, std::string_view branch) {
 
 }  // namespace
 
+bool is_call(std::string_view type) {
+  return type == "PartitionedCall" || type == "StatefulPartitionedCall" || type == "StatelessPartitionedCall";
+}
+
 ChainState::ChainState(const Graph& g, const Target& t, const AssignOptions& o, const IdVec<NodeId, EngineId>& e)
     : graph(g), target(t), options(o), engines(e), stream(g.node_count(), kNoStream), decided_by(g.node_count()),
       hcom_parallel(o.hcom_parallel), position(g.node_count(), 0), cluster_of(g.node_count(), kNoCluster) {
@@ -95,8 +99,7 @@ void finish_words(std::vector<std::string>& said, const std::vector<std::int32_t
 std::uint32_t ChainState::region() const {
   ScopeId s = scope;
   while (s.index != 0) {
-    const std::string_view type = graph.type(*graph.scope(s).parent_node);
-    if (type != "PartitionedCall" && type != "StatefulPartitionedCall" && type != "StatelessPartitionedCall") return s.index;
+    if (!is_call(graph.type(*graph.scope(s).parent_node))) return s.index;
     s = graph.scope(s).parent;
   }
   return 0;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -29,6 +30,9 @@ struct Cluster {
   bool pinned = false;  ///< no later rule moves it or shares its stream
   RuleId decided_by;
 };
+
+/// Whether a node of the type runs its body once, always: a PartitionedCall.
+bool is_call(std::string_view type);
 
 /// The label that counts for a node: its user label, else its stream label.
 struct Label {
