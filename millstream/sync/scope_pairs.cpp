@@ -147,9 +147,14 @@ class ScopePairs {
     }
     for (const auto& list : by_stream) {
       for (const Started& k : list) {
-        const auto& closing = flow_.scope(k.scope).closing;
-        if (!k.last || !closing || *k.last == *closing || !on_.placement[*closing]) continue;
-        if (on_.placement[*closing]->stream != k.stream) out_.push_back({*k.last, *closing, PairReason::loop});
+        if (!k.last) continue;
+        // A scope that closes on the stream itself, or nowhere, leaves the end to the one around it.
+        for (ScopeId s = k.scope; flow_.scope(s).in_loop; s = graph_.scope(s).parent) {
+          const auto& closing = flow_.scope(s).closing;
+          if (!closing || !on_.placement[*closing] || on_.placement[*closing]->stream == k.stream) continue;
+          out_.push_back({*k.last, *closing, PairReason::loop});
+          break;
+        }
       }
     }
   }
