@@ -7,7 +7,7 @@
 namespace millstream {
 
 /// A node that no stream runs, which is no fault where no target says so: the rule chain leaves out nodes of skip
-/// engines that read only what no stream makes.
+/// engines that read nothing that a stream makes in their own graph.
 bool left_out(const Graph& graph, const Plan& plan, const Violation& v);
 
 }  // namespace millstream

@@ -77,7 +77,8 @@ bool left_out(const Graph& graph, const Plan& plan, const Violation& v) {
   for (const InputRef in : graph.inputs(*v.first)) {
     const auto value = in.get();
     const auto from = value ? graph.producer(*value) : std::nullopt;
-    if (from && plan.assignment.placement[*from]) return false;
+    // What a body reads from the graphs around it orders the node that owns the body.
+    if (from && plan.assignment.placement[*from] && graph.scope_of(*from) == graph.scope_of(*v.first)) return false;
   }
   return true;
 }

@@ -58,6 +58,14 @@ TEST_F(CliPlans, OfNodesThatNeedNoStream) {
   goes_round("m.mst", kNpu, "skipped-engine");
 }
 
+TEST_F(CliPlans, OfBodiesWhoseNodesNeedNoStream) {
+  put("m.mst",
+      "graph g\n  input x : f32[4]\n  w = Relu(x)\n  y = PartitionedCall(x) {f=body(f)}\n  output y\n"
+      "body f shapes=dynamic\n  input p : f32[4]\n  outer w\n  a = Identity(w)\n  output a\n");
+  goes_round("m.mst", kNpu, "skipped-engine");
+  EXPECT_EQ(run("check p.plan --target npu"), 0) << err() << out();
+}
+
 TEST_F(CliPlans, TheSummaryIsAskedForOrPrintedByTheChain) {
   ASSERT_EQ(run("compile two.mst --dim N=4"), 0) << err();
   EXPECT_FALSE(out_has("logic_stream_id")) << out();
