@@ -3,9 +3,13 @@
 // wait can go, equal output for equal input. MST_PROPERTY_COUNT sets how many graphs of each kind.
 #include <gtest/gtest.h>
 
+#include "millstream/compile/compile.h"
 #include "millstream/graph/text.h"
+#include "millstream/memory/plan_bytes.h"
 #include "millstream/schedule/interpret.h"
+#include "millstream/sync/insert.h"
 #include "tests/placed_graph.h"
+#include "tests/random_nested.h"
 #include "tests/tree_schedule.h"
 
 namespace millstream::testing {
@@ -121,6 +125,29 @@ std::vector<Requirement> along_pieces(const Schedule& s) {
   return out;
 }
 
+// What a body reads from the graphs around it is there before the node that owns it, even what no stream makes.
+void add_lifted(const Graph& graph, std::vector<Requirement>& out) {
+  if (graph.scope_count() == 1) return;
+  const ControlFlow flow(graph);
+  for (const NodeId n : graph.nodes()) {
+    for (const InputRef in : graph.inputs(n)) {
+      const auto v = in.get();
+      const auto p = v ? graph.producer(*v) : std::nullopt;
+      if (!p || graph.scope_of(*p) == graph.scope_of(n)) continue;
+      if (const auto e = lifted(graph, flow, *p, n)) out.push_back({e->from, e->to, Requirement::Kind::control, ValueId()});
+    }
+  }
+}
+
+// The interpreter knows no engines: check says whether a node may go without a stream.
+Interpretation interpret_placed(const Graph& graph, const StreamAssignment& on, const Schedule& schedule) {
+  Interpretation out = interpret(graph, schedule, {2, 500});
+  std::erase_if(out.findings, [&](const Interpretation::Finding& f) {
+    return f.kind == Interpretation::Finding::Kind::wrong_count && f.first && !on.placement[*f.first];
+  });
+  return out;
+}
+
 // Everything wrong with what the stages make of a placed graph; empty: nothing. `skipped`: refused for a
 // limit, which is an answer.
 struct Verdict {
@@ -131,7 +158,7 @@ struct Verdict {
   std::string schedule;
 };
 
-Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limit) {
+Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limit, Target target = no_limits()) {
   Verdict v;
   const auto plan = plan_sync(graph, on, {});
   if (!plan.ok()) {
@@ -139,7 +166,6 @@ Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limi
     return v;
   }
   for (const Error& e : verify(graph, on, *plan)) v.wrong += "verify: " + to_string(e) + "\n";
-  Target target = no_limits();
   target.limits.tasks_per_stream = limit;
   const auto schedule = lower(graph, on, *plan, target, {});
   if (!schedule.ok()) {
@@ -153,7 +179,9 @@ Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limi
   const bool split = schedule->streams.size() > on.streams.size();
   const auto whole = split ? *schedule : with_positions(graph, on, *plan, *schedule);
   if (whole && report.ok()) {
-    const CheckReport minimal = check(graph, *whole, nullptr, along_pieces(*whole));
+    std::vector<Requirement> besides = along_pieces(*whole);
+    add_lifted(graph, besides);
+    const CheckReport minimal = check(graph, *whole, &target, besides);
     for (const Violation& x : minimal.violations) v.wrong += "check with positions: " + x.message + "\n";
     // Behind a split some waits serve only positions without a task, which are not in the schedule.
     if (!split || graph.scope_count() == 1) {
@@ -163,7 +191,7 @@ Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limi
       v.minimal = true;
     }
   }
-  const Interpretation truth = interpret(graph, *schedule, {2, 500});
+  const Interpretation truth = interpret_placed(graph, on, *schedule);
   v.executions = truth.executions;
   if (!truth.ok()) v.wrong += "interpreter:\n" + text_of(truth);
   return v;
@@ -328,6 +356,109 @@ TEST_P(ChainOnTrees, LosesNoOrderKeepsNoWaitThatCanGoAndRepeats) {
   EXPECT_GT(several, property_count(200) / 4);
 }
 
+// Graphs of unknown shapes: what compile makes of nested bodies in every mode, and what a plan file says of it.
+
+struct NestedFamily {
+  std::string name;
+  NestedOptions nested;
+  bool multi_stream = false;
+};
+
+void PrintTo(const NestedFamily& f, std::ostream* out) { *out << f.name; }
+
+std::vector<NestedFamily> dynamic_families() {
+  std::vector<NestedFamily> out;
+  const auto add = [&](std::string name, const NestedOptions& nested) {
+    out.push_back({name, nested, false});
+    if (nested.root_dynamic > 0) out.push_back({name + "_multi_stream", nested, true});
+  };
+  NestedOptions bodies;
+  bodies.root_dynamic = 0;
+  add("dynamic_bodies", bodies);
+  NestedOptions roots;
+  roots.root_dynamic = 1;
+  add("dynamic_roots", roots);
+  NestedOptions labels;
+  labels.user_label = 0.25;
+  labels.label = 0.1;
+  add("dynamic_labels", labels);
+  NestedOptions all;
+  all.nested = 6;
+  all.dynamic = 0.3;
+  all.user_label = 0.15;
+  all.label = 0.1;
+  all.attached = 0.15;
+  all.skipped = 0.3;
+  add("dynamic_everything", all);
+  return out;
+}
+
+// What is wrong with the plan that a file holds.
+std::string reread(const Graph& graph, const Compiled& made, const Target& target) {
+  Plan plan;
+  plan.graph_hash = hash_of(graph);
+  plan.assignment = made.assignment;
+  plan.sync = made.sync;
+  plan.schedule = made.schedule;
+  plan.memory = made.memory;
+  const std::string bytes = plan_bytes(plan);
+  const Result<Plan> again = parse_plan(bytes, "plan");
+  if (!again.ok()) return "read: " + to_string(again.error());
+  std::string wrong;
+  if (plan_bytes(*again) != bytes) wrong += "the plan is written otherwise than it was read\n";
+  if (const auto loaded = verify_plan(graph, *again, nullptr); !loaded.ok()) wrong += "load: " + to_string(loaded.error());
+  if (const auto checked = verify_plan(graph, *again, &target); !checked.ok()) wrong += "check: " + to_string(checked.error());
+  return wrong;
+}
+
+class DynamicGraphs : public ::testing::TestWithParam<NestedFamily> {};
+
+TEST_P(DynamicGraphs, CompileInEveryModeLoseNoOrderAndLoadAgain) {
+  Result<Target> npu = load_target("npu");
+  ASSERT_TRUE(npu.ok());
+  npu->limits = no_limits().limits;
+  std::uint64_t failures = 0, several = 0;
+  std::optional<std::size_t> smallest;
+  std::string example;
+  for (std::uint64_t seed = 0; seed < property_count(200); ++seed) {
+    Random random(seed + 9'000'000);
+    const Graph source = random_nested(random, GetParam().nested);
+    CompileOptions options;
+    options.assign.strategy = Strategy::ge;
+    options.assign.dynamic_multi_stream = GetParam().multi_stream;
+    options.assign.ac_parallel = random.chance(0.3);
+    const auto graph = prepare(source, *npu, options);
+    ASSERT_TRUE(graph.ok()) << to_string(graph.error()) << print(source);
+    std::string wrong;
+    for (const auto& [mode, name] : {std::pair(SyncMode::exact, "exact"), std::pair(SyncMode::compat, "compat"),
+                                     std::pair(SyncMode::fewest, "fewest"), std::pair(SyncMode::none, "none")}) {
+      options.sync.mode = mode;
+      const auto made = compile(*graph, *npu, options);
+      if (!made.ok()) {
+        wrong += fmt::format("sync={}: {}\n", name, to_string(made.error()));
+        continue;
+      }
+      if (const std::string again = reread(*graph, *made, *npu); !again.empty()) wrong += fmt::format("sync={}: {}\n", name, again);
+      if (mode == SyncMode::exact) {
+        several += made->assignment.streams.size() > 1;
+        wrong += judge(*graph, made->assignment, 0xffffffffu, *npu).wrong;
+      } else if (made->sync.lost.empty() && made->sync.warnings.empty()) {
+        const Interpretation truth = interpret_placed(*graph, made->assignment, made->schedule);
+        if (!truth.ok()) wrong += fmt::format("sync={}, interpreter:\n{}", name, text_of(truth));
+      }
+    }
+    if (wrong.empty()) continue;
+    ++failures;
+    if (smallest && *smallest <= graph->node_count()) continue;
+    smallest = graph->node_count();
+    example = fmt::format("seed {}, ac_parallel={}\n{}{}", seed, options.assign.ac_parallel, print(source), wrong);
+  }
+  fmt::print("{} graphs, {} on several streams\n", property_count(200), several);
+  EXPECT_EQ(failures, 0u) << "the smallest: " << example;
+  EXPECT_GT(several, property_count(200) / 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, DynamicGraphs, ::testing::ValuesIn(dynamic_families()), [](const auto& family) { return family.param.name; });
 INSTANTIATE_TEST_SUITE_P(Families, ChainOnTrees, ::testing::ValuesIn(chain_families()), [](const auto& family) { return family.param.name; });
 INSTANTIATE_TEST_SUITE_P(Families, SyncOnTrees, ::testing::ValuesIn(families()), [](const auto& family) { return family.param.name; });
 
