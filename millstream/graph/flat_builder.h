@@ -61,6 +61,7 @@ class FlatBuilder {
   Result<Level> copy_body(Owner& owner, Frame& frame, const Body& body);
   Result<void> add_net_output(Owner& owner, Frame& frame, const Level& level, std::string_view attribute,
                               std::vector<InputRef> first = {});
+  NodeId output_of(const Owner& owner, const Frame& frame) const;
   void close_frame(const Frame& frame, NodeId closing);
   void close_loop(Owner& owner, const Frame& turn, NodeId cond_label, std::int64_t again, std::int64_t leave);
 

@@ -22,7 +22,8 @@ namespace millstream {
 ///   [else, then], since false is 0; While by [leave, enter].
 /// - For, Loop and Scan are a While with a counter: its scope `cond` compares it, `body` adds the step.
 /// - Kept apart, with scopes but without labels and activations: nodes whose scope or one of whose bodies is
-///   dynamic, and nodes of another scheduler (`thread_scope`), whose bodies' nodes get the same note.
+///   dynamic, and nodes of another scheduler (`thread_scope`), whose bodies' nodes get the same note. What nothing
+///   in such a body reads comes before its NetOutput (control edge).
 ///
 /// Errors: control_flow (E22) for bodies, inputs or outputs that the operator does not have; bad_graph.
 /// O(nodes + edges), times the depth for names.

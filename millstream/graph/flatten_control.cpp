@@ -217,6 +217,15 @@ Result<void> FlatBuilder::add_net_output(Owner& owner, Frame& frame, const Level
   return {};
 }
 
+// The NetOutput that add_net_output found or made.
+NodeId FlatBuilder::output_of(const Owner& owner, const Frame& frame) const {
+  NodeId out = owner.order.back();
+  for (const NodeId n : owner.order) {
+    if (graph_.type(n) == "NetOutput" && graph_.scope_of(n) == frame.scope) out = n;
+  }
+  return out;
+}
+
 void FlatBuilder::close_frame(const Frame& frame, NodeId closing) {
   const auto has = [&](const std::vector<NodeId>& list) { return std::find(list.begin(), list.end(), closing) != list.end(); };
   for (const NodeId n : frame.roots) {
@@ -296,10 +305,7 @@ Result<void> FlatBuilder::lower_call(Owner& owner) {
   open_frame(owner, frame, "", std::nullopt, owner.name + "/StreamActive");
   MST_TRY(const Level level, copy_body(owner, frame, bodies[0]));
   MST_TRY_VOID(add_net_output(owner, frame, level, bodies[0].attribute));
-  NodeId closing = owner.order.back();
-  for (const NodeId n : owner.order) {
-    if (graph_.type(n) == "NetOutput" && graph_.scope_of(n) == frame.scope) closing = n;
-  }
+  const NodeId closing = output_of(owner, frame);
   Roles roles = graph_.annotations().roles.get(closing).value_or(Roles{});
   roles.end_node = true;
   graph_.annotations().roles.set(closing, roles);
@@ -466,13 +472,14 @@ Result<void> FlatBuilder::lower_counted(Owner& owner) {
   return {};
 }
 
-// Scopes without labels or activations: others run them.
+// Scopes without labels or activations: others run them. The owner has run when all in them has.
 Result<void> FlatBuilder::keep_apart(Owner& owner) {
   for (const Body& body : owner.source().bodies(owner.node)) {
     Frame frame;
     frame.scope = add_scope(owner, body.attribute, owner.graph(body).dynamic());
     MST_TRY(const Level level, copy_body(owner, frame, body));
     MST_TRY_VOID(add_net_output(owner, frame, level, body.attribute));
+    close_frame(frame, output_of(owner, frame));
   }
   return {};
 }

@@ -125,16 +125,23 @@ std::vector<Requirement> along_pieces(const Schedule& s) {
   return out;
 }
 
-// What a body reads from the graphs around it is there before the node that owns it, even what no stream makes.
-void add_lifted(const Graph& graph, std::vector<Requirement>& out) {
+// What a body reads from the graphs around it is there before the node that owns it, even what no stream makes; and all in
+// a body has run before what follows its owner.
+void add_around_bodies(const Graph& graph, std::vector<Requirement>& out) {
   if (graph.scope_count() == 1) return;
   const ControlFlow flow(graph);
+  const auto after = [&](NodeId first, NodeId second) { out.push_back({first, second, Requirement::Kind::control, ValueId()}); };
+  const Dependencies deps(graph);
   for (const NodeId n : graph.nodes()) {
-    for (const InputRef in : graph.inputs(n)) {
-      const auto v = in.get();
-      const auto p = v ? graph.producer(*v) : std::nullopt;
-      if (!p || graph.scope_of(*p) == graph.scope_of(n)) continue;
-      if (const auto e = lifted(graph, flow, *p, n)) out.push_back({e->from, e->to, Requirement::Kind::control, ValueId()});
+    for (const NodeId p : deps.predecessors(n)) {
+      if (const auto e = lifted(graph, flow, p, n); e && graph.scope_of(p) != graph.scope_of(n)) after(e->from, e->to);
+    }
+  }
+  for (const NodeId inner : graph.nodes()) {
+    if (graph.scope_of(inner).index == 0) continue;
+    const NodeId owner = *graph.scope(graph.scope_of(inner)).parent_node;
+    for (const NodeId n : deps.successors(owner)) {
+      if (graph.scope_of(n) == graph.scope_of(owner)) after(inner, n);
     }
   }
 }
@@ -180,7 +187,8 @@ Verdict judge(const Graph& graph, const StreamAssignment& on, std::uint32_t limi
   const auto whole = split ? *schedule : with_positions(graph, on, *plan, *schedule);
   if (whole && report.ok()) {
     std::vector<Requirement> besides = along_pieces(*whole);
-    add_lifted(graph, besides);
+    add_around_bodies(graph, besides);
+    target.limits = no_limits().limits;  // positions are no tasks
     const CheckReport minimal = check(graph, *whole, &target, besides);
     for (const Violation& x : minimal.violations) v.wrong += "check with positions: " + x.message + "\n";
     // Behind a split some waits serve only positions without a task, which are not in the schedule.
