@@ -20,6 +20,7 @@ struct NestedOptions {
   double dynamic = 0.2;       ///< the same of a body
   double label = 0, user_label = 0, attached = 0;
   double skipped = 0.1;       ///< chance that a node is of an engine without streams
+  double elsewhere = 0;       ///< chance that another scheduler runs a node, and what it owns
 };
 
 class NestedBuilder {
@@ -51,6 +52,7 @@ class NestedBuilder {
     if (!scope.made.empty() && random_.chance(0.15)) out += fmt::format(" @after({})", any(scope.made));
     if (random_.chance(options_.label)) out += fmt::format(" @label(\"l{}\")", random_.below(2));
     if (random_.chance(options_.user_label)) out += fmt::format(" @user_label(\"u{}\")", random_.below(2));
+    if (random_.chance(options_.elsewhere)) out += " @thread_scope(7)";
     return out;
   }
 
@@ -73,7 +75,7 @@ class NestedBuilder {
     std::string inputs = any(scope.values);
     if (type == "HcomAllReduce" && random_.chance(0.5)) inputs += ", " + any(scope.values);
     std::string after = notes(scope);
-    if (type != "HostCpuOp" && random_.chance(options_.attached)) after += random_.chance(0.5) ? " @attached(1)" : fmt::format(" @attached(1, \"k{}\")", next_);
+    if (type != "HostCpuOp" && after.find("thread_scope") == std::string::npos && random_.chance(options_.attached)) after += random_.chance(0.5) ? " @attached(1)" : fmt::format(" @attached(1, \"k{}\")", next_);
     scope.text += fmt::format("  {} = {}({}) : ?[...]{}\n", name, type, inputs, after);
     scope.values.push_back(name);
     scope.made.push_back(name);

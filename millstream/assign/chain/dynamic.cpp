@@ -47,7 +47,7 @@ class Dynamic {
   Result<void> run_scope(bool multi) {
     if (!multi) {
       for (const NodeId n : s_.nodes) {
-        if (on_main(s_.graph.type(n)) || s_.cluster(n)) put(n, 0, kMain, "one stream: neither AC_PARALLEL_ENABLE, multi-stream for dynamic shapes nor a user label asks for more");
+        if (!elsewhere(n) && (on_main(s_.graph.type(n)) || s_.cluster(n))) put(n, 0, kMain, "one stream: neither AC_PARALLEL_ENABLE, multi-stream for dynamic shapes nor a user label asks for more");
       }
       return {};
     }
@@ -74,7 +74,7 @@ class Dynamic {
     for (std::size_t s = 1; s < region_of_.size(); ++s) {
       const NodeId owner = *g.scope(ScopeId(s)).parent_node;
       const ScopeId around = g.scope(ScopeId(s)).parent;
-      const bool apart = g.scope(around).dynamic || unknown[owner.index] != 0 || g.annotations().thread_scope.get(owner);
+      const bool apart = g.scope(around).dynamic || unknown[owner.index] != 0;
       region_of_[s] = is_call(g.type(owner)) || (apart && labels[owner.index] == 0) ? region_of_[around.index] : static_cast<std::uint32_t>(s);
     }
   }
@@ -184,12 +184,16 @@ class Dynamic {
     }
   }
 
+  bool elsewhere(NodeId n) const { return s_.graph.annotations().thread_scope.get(n).has_value(); }
+
   Result<void> write_down() {
     const bool while_body = s_.scope.index != 0 && !s_.graph.scope(s_.scope).dynamic &&
                             s_.graph.type(*s_.graph.scope(s_.scope).parent_node) == "While";
     for (const NodeId n : s_.nodes) {
       const auto id = s_.cluster(n);
-      if (on_main(s_.graph.type(n))) {
+      if (elsewhere(n)) {
+        s_.say(n, [] { return std::string("another scheduler runs this node, so it has no stream"); });
+      } else if (on_main(s_.graph.type(n))) {
         if (while_body && s_.graph.type(n) == "NetOutput" && s_.label_of(n) != 0) {
           const Scope& body = s_.graph.scope(s_.scope);
           return Error{ErrorCode::while_body,
