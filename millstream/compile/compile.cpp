@@ -36,7 +36,7 @@ class StageClock {
 };
 
 // Whether the violation is the race of a pair that compat loses, which the plan's warnings name: between its two nodes,
-// or where no stream runs one of them between what leads to it.
+// or where no stream runs one of them between what leads to it, or to a node that owns a body around it.
 bool warned_of(const Graph& graph, const Compiled& made, const Violation& v) {
   if (v.kind != Violation::Kind::race || !v.first || !v.second || made.sync.lost.empty()) return false;
   for (const SyncPair& p : made.sync.lost) {
@@ -51,6 +51,8 @@ bool warned_of(const Graph& graph, const Compiled& made, const Violation& v) {
   }
   const Dependencies direct(graph);
   std::vector<NodeId> between = {*v.second};
+  // What a body reads from outside is a pair of the node that owns the body.
+  for (ScopeId s = graph.scope_of(*v.second); s.index != 0; s = graph.scope(s).parent) between.push_back(*graph.scope(s).parent_node);
   for (std::size_t i = 0; i < between.size(); ++i) {
     for (const NodeId p : direct.predecessors(between[i])) {
       if (runs[p] == 0 && std::find(between.begin(), between.end(), p) == between.end()) between.push_back(p);
