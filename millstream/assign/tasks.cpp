@@ -22,6 +22,16 @@ TaskTypes::TaskTypes(const Graph& graph) : graph_(graph), by_type_(graph.strings
   }
 }
 
+TaskNodes::TaskNodes(const Graph& graph) : emits_(graph) {
+  if (graph.scope_count() == 1 || graph.annotations().roles.empty()) return;
+  by_scopes_ = IdVec<NodeId, std::uint8_t>(graph.node_count(), 0);
+  for (const NodeId n : graph.nodes()) {
+    const auto& roles = graph.annotations().roles.get(n);
+    if (!roles || !roles->first_active) continue;
+    if (const auto owner = graph.scope(graph.scope_of(n)).parent_node) by_scopes_[*owner] = 1;
+  }
+}
+
 TaskGraph::TaskGraph(const Graph& graph) : direct_(graph), order_(graph.order()), place_(graph.node_count()) {
   for (std::size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = static_cast<std::uint32_t>(i);
   const TaskTypes emits(graph);

@@ -25,6 +25,18 @@ class TaskTypes {
   bool all_ = true;
 };
 
+/// The same for nodes in scopes: a node whose scopes begin with an activation emits none, since their tasks do its work.
+/// A node that owns scopes without one launches them as a model of its own.
+class TaskNodes {
+ public:
+  explicit TaskNodes(const Graph& graph);
+  bool operator()(NodeId n) const { return emits_(n) && (by_scopes_.empty() || by_scopes_[n] == 0); }
+
+ private:
+  TaskTypes emits_;
+  IdVec<NodeId, std::uint8_t> by_scopes_;  // empty: none is
+};
+
 /// Nodes without a task (Data, NetOutput of dumps) are transparent: whatever precedes one precedes its
 /// successors. O(nodes + edges) when there are none of them.
 class TaskGraph {

@@ -12,6 +12,7 @@
 #include "millstream/schedule/event_ids.h"
 #include "millstream/schedule/event_phases.h"
 #include "millstream/schedule/limits.h"
+#include "millstream/schedule/needed_cuts.h"
 #include "millstream/schedule/schedule.h"
 #include "millstream/schedule/split.h"
 #include "millstream/sync/activation.h"
@@ -92,6 +93,10 @@ class Lowering {
       MST_TRY(starts_, plan_starts({graph_, on_, activation, splitting_, plan_.mode}));
       for (std::uint32_t i = 0; i < starts_.lists.size(); ++i) list_of_.push_back({starts_.lists[i].node, i});
       std::sort(list_of_.begin(), list_of_.end());
+    }
+    const bool exact = plan_.mode == SyncMode::exact || plan_.mode == SyncMode::fewest;
+    if (exact && !splitting_.pairs.empty() && (!activation.empty() || !control_.none() || graph_.scope_count() > 1)) {
+      MST_TRY(splitting_.pairs, needed_cuts({graph_, on_, activation, splitting_, plan_.mode}, starts_, plan_.kept));
     }
     more_ = splitting_.pairs;
     for (const SyncPair& p : starts_.loop_pairs) {
@@ -214,8 +219,7 @@ class Lowering {
     }
     for (std::size_t s = 0; s < tasks.size(); ++s) out_.streams[PhysicalStreamId(s)].tasks.reserve(tasks[s]);
 
-    const TaskTypes emits(graph_);
-    const std::vector<std::uint8_t> by_scopes = done_by_scopes();
+    const TaskNodes emits(graph_);
     const auto record_each = [&](NodeId n, auto visit) {
       for (std::uint32_t i = first_record[n.index]; i != kEnd; i = next_record[i]) visit(i, all[i]);
     };
@@ -232,7 +236,7 @@ class Lowering {
       const auto kind = control_.none() ? std::nullopt : control_.of(n);
       if (kind) {
         MST_TRY_VOID(emit_control(n, *kind, lane));
-      } else if (emits(n) && (by_scopes.empty() || by_scopes[n.index] == 0)) {
+      } else if (emits(n)) {
         lane.push_back(Task::launch(n));
       }
       if (attached) {
@@ -246,20 +250,6 @@ class Lowering {
       });
     }
     return {};
-  }
-
-  // Nodes whose work is done by the tasks of their scopes: those whose scopes begin with an activation. A node that owns
-  // scopes without one launches them as a model of its own.
-  std::vector<std::uint8_t> done_by_scopes() const {
-    std::vector<std::uint8_t> out;
-    if (graph_.scope_count() == 1 || graph_.annotations().roles.empty()) return out;
-    out.assign(graph_.node_count(), 0);
-    for (const NodeId n : graph_.nodes()) {
-      const auto& roles = graph_.annotations().roles.get(n);
-      if (!roles || !roles->first_active) continue;
-      if (const auto owner = graph_.scope(graph_.scope_of(n)).parent_node) out[owner->index] = 1;
-    }
-    return out;
   }
 
   template <class RecordEach>

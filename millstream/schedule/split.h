@@ -30,7 +30,8 @@ struct SplitInput {
 struct Splitting {
   /// By opened stream. Ids continue behind all logical and attached streams, in order of occurrence.
   std::vector<SplitPoint> points;
-  /// Boundary pairs, by opened stream: the node before a split point and the split point.
+  /// Boundary pairs, by opened stream: the node before a split point and the split point. With `exact` and `fewest` those that
+  /// other pairs imply are left out; in a graph with control flow needed_cuts does that, once it is known what starts the pieces.
   std::vector<SyncPair> pairs;
   std::uint32_t streams = 0;  ///< physical streams so far
   std::vector<StreamId> logical_of;  ///< by points: the stream it is a piece of

@@ -10,6 +10,7 @@
 #include "millstream/sync/conditions.h"
 #include "millstream/sync/fewest.h"
 #include "millstream/sync/reduce.h"
+#include "millstream/sync/task_pairs.h"
 
 namespace millstream {
 
@@ -71,6 +72,22 @@ Result<SyncPlan> plan_compat(const ReduceInput& in) {
                                 .help("use sync=exact, or add a control edge from each activator of the stream"));
   }
   return plan;
+}
+
+// The plan without pairs of nodes without a task that no order between tasks needs; nullopt: all are needed.
+Result<std::optional<SyncPlan>> between_tasks(const ReduceInput& in, const SyncPlan& plan) {
+  const auto tasks = nodes_with_task(in.graph, in.activation);
+  const auto may_go = [&](const SyncPair& p) { return tasks[p.from] == 0 || tasks[p.to] == 0; };
+  if (std::none_of(plan.kept.begin(), plan.kept.end(), may_go)) return std::optional<SyncPlan>();
+  std::vector<SyncPair> all;
+  std::copy_if(plan.kept.begin(), plan.kept.end(), std::back_inserter(all), [](const SyncPair& p) { return p.from != p.to; });
+  Insertion needs = task_pairs(in.graph, in.on, in.on, in.activation, in.flow, tasks);
+  needs.walk = in.inserted.walk;
+  const std::size_t before = all.size();
+  MST_TRY(const std::vector<SyncPair> left, without_idle_pairs({in.graph, in.on, needs, in.activation, in.flow, in.conditions}, std::move(all), may_go));
+  if (left.size() == before) return std::optional<SyncPlan>();
+  MST_TRY(GivenPlan out, explain_given(in, left));
+  return std::optional<SyncPlan>(std::move(out.plan));
 }
 
 }  // namespace
@@ -137,8 +154,14 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
       if (options.mode != SyncMode::compat) return std::move(*error);
       plan.warnings.push_back(std::move(*error));
     }
-    if (options.mode == SyncMode::fewest && plan.kept.size() > options.max_pairs) {
+  }
+  if (options.mode == SyncMode::exact || options.mode == SyncMode::fewest) {
+    MST_TRY(std::optional<SyncPlan> lean, between_tasks(in, plan));
+    const std::size_t least = lean ? lean->kept.size() : plan.kept.size();
+    if (options.mode == SyncMode::fewest && least > options.max_pairs) {
       MST_TRY(plan, merge_pairs(in, *conditions, std::move(plan), options.max_pairs));
+    } else if (lean) {
+      plan = std::move(*lean);
     }
   }
   plan.mode = options.mode;

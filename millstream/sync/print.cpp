@@ -26,8 +26,10 @@ class PlanPrinter {
       out_ += '\n';
     }
     const std::uint32_t given = given_by_activations(plan_);
-    out_ += fmt::format("{} pairs inserted, {} kept, {} dropped{}\n", plan_.inserted - given, plan_.kept.size(), plan_.dropped.size() - given,
-                        given == 0 ? "" : fmt::format("; activations give {} more", given));
+    const bool least = plan_.mode == SyncMode::exact;
+    const std::size_t idle = least ? plan_.inserted - plan_.kept.size() - plan_.dropped.size() : 0;
+    out_ += fmt::format("{} pairs inserted, {} kept, {} dropped{}{}\n", plan_.inserted - given, plan_.kept.size(), plan_.dropped.size() - given,
+                        idle == 0 ? "" : fmt::format(", {} that no task needs", idle), given == 0 ? "" : fmt::format("; activations give {} more", given));
     if (plan_.compat) {
       const CompatCounts& c = *plan_.compat;
       out_ += fmt::format("compat: {} inserted, {} after send, {} after receive, {} after activate, {} after switch, {} added: {} kept\n",

@@ -152,7 +152,7 @@ class ScopePairs {
         for (ScopeId s = k.scope; flow_.scope(s).in_loop; s = graph_.scope(s).parent) {
           const auto& closing = flow_.scope(s).closing;
           if (!closing || !on_.placement[*closing] || on_.placement[*closing]->stream == k.stream) continue;
-          out_.push_back({*k.last, *closing, PairReason::loop});
+          if (*k.last != *closing) out_.push_back({*k.last, *closing, PairReason::loop});
           break;
         }
       }

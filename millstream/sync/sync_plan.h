@@ -124,7 +124,8 @@ struct SyncPlan {
 /// Inserts one pair per cross-stream dependency and keeps exactly those of the transitive reduction of
 /// (dependencies u stream order u activations): unique and minimum in the class "fixed assignment, fixed order
 /// on each stream, every dependency kept, no order added". Vector clocks, one column a logical stream, freed
-/// after their last reader: O(streams x (nodes + pairs)) time. A stream of several activators and a label that
+/// after their last reader: O(streams x (nodes + pairs)) time. Of the pairs at nodes without a task only those stay that
+/// some order between tasks needs; the rest are neither kept nor dropped. A stream of several activators and a label that
 /// is reached in several ways know what all of them know: the minimum, entry by entry.
 /// Errors: those of plan_activation; E04 (a node without a stream reads one that has one), E17 (a wait for a
 /// record that may not happen), deadlock, plan_mismatch.
@@ -140,7 +141,8 @@ std::string print(const Graph& graph, const StreamAssignment& on, const SyncPlan
 std::string print_path(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan, const DroppedPair& dropped);
 
 /// Every certificate re-checked, every cross-stream dependency kept or dropped with a path, or with `compat` among
-/// the plan's lost ones; with `exact` no kept pair removable. Trusts nothing in the plan. Shares no code with plan_sync.
+/// the plan's lost ones, or one of a node without a task while every order between tasks holds without it; with `exact`
+/// no kept pair implied by the others. Trusts nothing in the plan. Shares no code with plan_sync.
 std::vector<Error> verify(const Graph& graph, const StreamAssignment& on, const SyncPlan& plan);
 
 }  // namespace millstream

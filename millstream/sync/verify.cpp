@@ -19,6 +19,7 @@
 #include "millstream/sync/conditions.h"
 #include "millstream/sync/insert.h"
 #include "millstream/sync/sync_plan.h"
+#include "millstream/sync/task_pairs.h"
 
 namespace millstream {
 namespace {
@@ -60,11 +61,14 @@ class PlanVerifier {
     for (const DroppedPair& d : plan_.dropped) check_certificate(d);
     check_requirements();
     if (!sort_walk()) return std::move(errors_);
-    if (plan_.mode == SyncMode::exact) {
+    if (idle_) {
+      const Insertion needs = task_pairs(graph_, on_, on_, activation_, flow, nodes_with_task(graph_, activation_));
+      check_forwards(&needs);
+    } else if (plan_.mode == SyncMode::exact) {
       if (ways_.empty() && part_.empty()) {
         check_irredundant();
       } else {
-        check_irredundant_with_ways();
+        check_forwards(nullptr);
       }
     }
     return std::move(errors_);
@@ -315,6 +319,8 @@ class PlanVerifier {
     const Dependencies direct(graph_);
     std::size_t required = 2 * part_.size();  // forks and joins
     std::vector<std::uint64_t> required_keys;
+    const bool may_idle = plan_.mode == SyncMode::exact || plan_.mode == SyncMode::fewest;
+    const auto tasks = nodes_with_task(graph_, activation_);
     const ControlFlow flow(graph_);
     std::optional<Insertion> inserted;
     if (flow.scoped() || !activation_.empty()) {
@@ -341,6 +347,10 @@ class PlanVerifier {
         const std::uint64_t k = key(p, n);
         required_keys.push_back(k);
         const bool kept = in(kept_keys_, k), dropped = in(dropped_keys_, k);
+        if (!kept && !dropped && may_idle && (tasks[p] == 0 || tasks[n] == 0)) {
+          idle_ = true;
+          continue;
+        }
         if (!kept && !dropped && !in(lost_keys, k)) add(ErrorCode::race, fmt::format("{} -> {} is neither kept nor dropped with a proof", name(p), name(n)));
         if (kept && dropped && plan_.mode != SyncMode::compat) add(ErrorCode::plan_mismatch, fmt::format("{} -> {} is both kept and dropped", name(p), name(n)));
       }
@@ -444,8 +454,8 @@ class PlanVerifier {
   }
 
   // Forwards: clock(n)[s] is the last place of stream s that is passed for certain when n has ended. A pair can go if
-  // the clock before its receiver, without it, has passed its sender.
-  void check_irredundant_with_ways() {
+  // the clock before its receiver, without it, has passed its sender. `needs`: what tasks need, which must have been passed.
+  void check_forwards(const Insertion* needs) {
     const std::size_t width = nodes_on_.size();
     using Clock = std::vector<std::uint32_t>;
     const auto raise = [](Clock& a, const Clock& b) {
@@ -494,10 +504,16 @@ class PlanVerifier {
         for (const NodeId u : list->second) {
           bool covered = clock[stream(u)] >= 3 * position_[u] - 1;
           for (const NodeId x : list->second) covered = covered || (x != u && held.at(x.index)[stream(u)] >= 3 * position_[u] - 1);
-          if (covered) add(ErrorCode::plan_mismatch, fmt::format("kept pair {} is implied by the others", arrow({u, n})));
+          if (covered && plan_.mode == SyncMode::exact) add(ErrorCode::plan_mismatch, fmt::format("kept pair {} is implied by the others", arrow({u, n})));
         }
         for (const NodeId u : list->second) raise(clock, held.at(u.index));
         for (const NodeId u : list->second) read(u);
+      }
+      if (needs != nullptr) {
+        for (const ForeignSource& u : needs->of(n)) {
+          if (clock[stream(u.node())] >= 3 * position_[u.node()] - 1) continue;
+          add(ErrorCode::race, fmt::format("{} needs {}, and no kept pair orders the two", name(n), name(u.node())));
+        }
       }
       if (falls) arrive();
       clock[stream(n)] = 3 * position_[n] - 2;
@@ -522,6 +538,7 @@ class PlanVerifier {
   Conditions* conditions_ = nullptr;  // with ways only
   std::vector<Error> errors_;
   bool broken_facts_ = false;
+  bool idle_ = false;  // some pair of nodes without a task is neither kept nor dropped
   std::vector<std::vector<NodeId>> parts_on_;                                           // by attached stream
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> part_;               // node, attached stream: position from 1
   std::map<std::uint32_t, std::vector<NodeId>> ways_;                                   // by node
