@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "millstream/assign/rules.h"
-#include "millstream/graph/dependencies.h"
+#include "millstream/compile/warned.h"
 #include "millstream/graph/flatten.h"
 #include "millstream/graph/group_chain.h"
 
@@ -34,35 +34,6 @@ class StageClock {
   Compiled& out_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-// Whether the violation is the race of a pair that compat loses, which the plan's warnings name: between its two nodes,
-// or where no stream runs one of them between what leads to it, or to a node that owns a body around it.
-bool warned_of(const Graph& graph, const Compiled& made, const Violation& v) {
-  if (v.kind != Violation::Kind::race || !v.first || !v.second || made.sync.lost.empty()) return false;
-  for (const SyncPair& p : made.sync.lost) {
-    if (p.from == *v.first && p.to == *v.second) return true;
-  }
-  IdVec<NodeId, std::uint8_t> runs(graph.node_count(), 0);
-  for (const PhysicalStream& s : made.schedule.streams) {
-    for (const Task& t : s.tasks) {
-      if (t.kind == Task::Kind::launch) runs[t.node()] = 1;
-      if (t.is_control()) runs[made.schedule.controls[t.index].node] = 1;
-    }
-  }
-  const Dependencies direct(graph);
-  std::vector<NodeId> between = {*v.second};
-  // What a body reads from outside is a pair of the node that owns the body.
-  for (ScopeId s = graph.scope_of(*v.second); s.index != 0; s = graph.scope(s).parent) between.push_back(*graph.scope(s).parent_node);
-  for (std::size_t i = 0; i < between.size(); ++i) {
-    for (const NodeId p : direct.predecessors(between[i])) {
-      if (runs[p] == 0 && std::find(between.begin(), between.end(), p) == between.end()) between.push_back(p);
-    }
-  }
-  const auto among = [&](NodeId n) { return std::find(between.begin(), between.end(), n) != between.end(); };
-  return std::any_of(made.sync.lost.begin(), made.sync.lost.end(), [&](const SyncPair& p) {
-    return among(p.to) && (p.from == *v.first || (p.from != *v.second && among(p.from)));
-  });
-}
 
 // Everything behind assign_streams, which has filled out.assignment.
 Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOptions& options, Compiled& out, StageClock& clock) {
@@ -95,10 +66,8 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
     return std::any_of(warnings.begin(), warnings.end(), [&](const Error& w) { return w.code == code; });
   };
   const bool over = say(out.schedule.warnings, ErrorCode::task_limit);
-  const bool unsure = sync.mode == SyncMode::compat && say(out.sync.warnings, ErrorCode::conditional_wait);
   for (const Violation& v : report.violations) {
-    const bool told = (over && v.kind == Violation::Kind::limit) || (unsure && v.kind == Violation::Kind::region);
-    if (told || warned_of(graph, out, v)) continue;  // a warning named it
+    if ((over && v.kind == Violation::Kind::limit) || warned_of(graph, out, v)) continue;
     return Error{ErrorCode::internal, "the verifier rejects our own plan: " + v.message}
         .help("this is a defect of millstream; please report the model and the command");
   }

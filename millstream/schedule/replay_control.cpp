@@ -132,6 +132,14 @@ class ControlReplay {
     v.streams = {PhysicalStreamId(stream)};
     return v;
   }
+  std::optional<NodeId> node_before(std::uint32_t s, std::uint32_t i) const {
+    while (i > 0 && !has_node(tasks(s)[i])) --i;
+    return has_node(tasks(s)[i]) ? std::optional(node_of(tasks(s)[i])) : std::nullopt;
+  }
+  std::optional<NodeId> node_behind(std::uint32_t s, std::uint32_t i) const {
+    while (i < tasks(s).size() && !has_node(tasks(s)[i])) ++i;
+    return i < tasks(s).size() ? std::optional(node_of(tasks(s)[i])) : std::nullopt;
+  }
   // "behind a, before b" of a task of stream s.
   std::string place(std::uint32_t s, std::uint32_t i) const {
     std::string out = "at its start";
@@ -631,6 +639,8 @@ class ControlReplay {
                                    loops ? "are not in the same loop" : "do not run under the same conditions"),
                        wait.stream);
     v.streams = {PhysicalStreamId(record.stream), PhysicalStreamId(wait.stream)};
+    v.first = node_before(record.stream, record.position - 2);
+    v.second = node_behind(wait.stream, wait.position - 2);
   }
 
   void record(std::uint32_t s, std::uint32_t i, EventId e) {

@@ -153,6 +153,7 @@ Result<SyncPlan> plan_sync(const Graph& graph, const StreamAssignment& on, const
       if (!error) continue;
       if (options.mode != SyncMode::compat) return std::move(*error);
       plan.warnings.push_back(std::move(*error));
+      plan.unmet.push_back(p);
     }
   }
   if (options.mode == SyncMode::exact || options.mode == SyncMode::fewest) {

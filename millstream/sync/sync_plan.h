@@ -114,6 +114,8 @@ struct SyncPlan {
   std::optional<CompatCounts> compat;  ///< with SyncMode::compat or count_compat
   /// compat: pairs that its rules drop although nothing kept orders the two in every run; each is a warning too.
   std::vector<SyncPair> lost;
+  /// compat: kept pairs whose record may never come; each is a warning too.
+  std::vector<SyncPair> unmet;
   std::vector<Error> warnings;  ///< unsound drops of compat, order added by fewest, ...
 
   std::span<const PairId> path(const DroppedPair& d) const {
