@@ -2,9 +2,11 @@
 // Which logical stream each node runs on, and which rule said so.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,8 @@ struct StreamAssignment {
   IdVec<StreamId, StreamInfo> streams;
   /// Attached streams of a node, ascending.
   SideTable<NodeId, std::vector<StreamId>> attached;
+  /// Nodes whose engine declares that their kernels order their parts on attached streams themselves; ascending.
+  std::vector<NodeId> self_synchronising;
   std::uint32_t clusters = 0;        ///< over all scopes; 0 when no rule clustered
   /// Made by the chain for engines: a node of a skip engine, or of another scheduler, may have no stream although
   /// its operator emits a task.
@@ -81,6 +85,12 @@ struct StreamAssignment {
   std::optional<Estimate> estimate;   ///< set by assign_streams
 
   std::uint32_t attached_count() const;
+  bool synchronises_itself(NodeId n) const { return std::binary_search(self_synchronising.begin(), self_synchronising.end(), n); }
+  /// Attached streams that a fork and a join must order against the node.
+  std::span<const StreamId> forked(NodeId n) const {
+    const auto& list = attached.get(n);
+    return list && !synchronises_itself(n) ? std::span<const StreamId>(*list) : std::span<const StreamId>();
+  }
   /// Main and attached streams of the model: one where nothing runs.
   std::uint32_t stream_count() const;
   /// The id a node is reported under: stream 0 for one that emits no task.

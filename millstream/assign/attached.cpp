@@ -39,9 +39,13 @@ std::uint32_t home_of(const Graph& graph, NodeId n) {
 
 }  // namespace
 
-Result<StreamAssignment> assign_attached(const Graph& graph, const AssignOptions& options, StreamAssignment on) {
+Result<StreamAssignment> assign_attached(const Graph& graph, const Target& target, const AssignOptions& options, StreamAssignment on) {
   const auto& wanted = graph.annotations().attached;
   if (wanted.empty()) return on;
+  IdVec<NodeId, EngineId> engines;  // empty where no engine synchronises itself
+  if (std::any_of(target.engines.begin(), target.engines.end(), [](const Engine& e) { return e.self_synchronising; })) {
+    MST_TRY(engines, resolve_engines(graph, target, options.excluded_engine));
+  }
   const bool single = options.single_stream || options.strategy == Strategy::single;
   std::map<std::pair<std::uint32_t, std::string>, Keyed> by_key;
   for (const NodeId n : graph.order()) {
@@ -95,7 +99,9 @@ Result<StreamAssignment> assign_attached(const Graph& graph, const AssignOptions
           .help("give the requests one reuse key and a count of 1, or raise attached_per_node");
     }
     on.attached.set(n, std::move(mine));
+    if (!engines.empty() && target.engines[engines[n]].self_synchronising) on.self_synchronising.push_back(n);
   }
+  std::sort(on.self_synchronising.begin(), on.self_synchronising.end());
   return on;
 }
 

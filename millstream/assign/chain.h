@@ -34,7 +34,7 @@ Result<StreamAssignment> run_rules(const Graph& graph, const Target& target, con
                                    std::span<const std::string> rules, const ChainSeed& seed);
 
 /// Attached streams behind the main ones, for every node that asks for them. Errors: E14, E16.
-Result<StreamAssignment> assign_attached(const Graph& graph, const AssignOptions& options, StreamAssignment on);
+Result<StreamAssignment> assign_attached(const Graph& graph, const Target& target, const AssignOptions& options, StreamAssignment on);
 
 /// One sentence for each decision about the node, in the order they were made: "by-dependency: ...". Runs the rules
 /// again, so it costs what assign_streams costs and keeps nothing for the others.

@@ -202,7 +202,7 @@ Result<StreamAssignment> assign_streams(const Graph& graph, const Target& target
     }
     if (!on.estimate) on.estimate = estimate(graph, target, on);
   }
-  return assign_attached(graph, options, std::move(on));
+  return assign_attached(graph, target, options, std::move(on));
 }
 
 }  // namespace millstream

@@ -116,6 +116,7 @@ class Program {
             break;
           }
           [[fallthrough]];
+        case Task::Kind::self_attached:
         case Task::Kind::attached:  // the node's kernel fills it
           MST_TRY_VOID(stream.launch(kNothing, {}, {}));
           break;

@@ -38,7 +38,7 @@ class Pairing {
   Result<void> check_ids() const {
     for (std::uint32_t s = 0; s < at_.size(); ++s) {
       for (const Task& t : tasks(s)) {
-        const bool of_node = t.kind == Task::Kind::launch || t.kind == Task::Kind::attached;
+        const bool of_node = t.names_node();
         if (t.index < (of_node ? graph_.node_count() : schedule_.event_count)) continue;
         return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names {} {}, which does not exist", s,
                                                            of_node ? "node" : "event", t.index)};

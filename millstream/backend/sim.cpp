@@ -134,6 +134,7 @@ class Loop {
         }
         return;
       }
+      case Task::Kind::self_attached:
       case Task::Kind::attached:  // the node's kernel fills it
         begin(s, now_, 0);
         return;

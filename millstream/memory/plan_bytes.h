@@ -14,7 +14,7 @@
 namespace millstream {
 
 inline constexpr std::string_view kPlanMagic{"MSTPLAN\0", 8};
-inline constexpr std::uint32_t kPlanVersion = 3;
+inline constexpr std::uint32_t kPlanVersion = 4;
 
 std::string plan_bytes(const Plan& plan);
 /// Trusts nothing: every count is bounded by the bytes that are left, every id by the table it points into. `file`

@@ -63,6 +63,7 @@ void write(PlanWriter& w, const StreamAssignment& on) {
     w.number(n.index);
     w.number(on.attached.get(n)->size());
     for (const StreamId s : *on.attached.get(n)) w.number(s.index);
+    w.number(on.synchronises_itself(n) ? 1 : 0);
   }
 }
 
@@ -112,13 +113,14 @@ StreamAssignment read_assignment(PlanReader& r) {
   }
   on.clusters = r.index(kNoId, "clusters");
   on.skips_engines = r.index(2, "a mark") == 1;
-  for (std::size_t n = r.count("nodes with attached streams", 3); n > 0 && r.ok(); --n) {
+  for (std::size_t n = r.count("nodes with attached streams", 4); n > 0 && r.ok(); --n) {
     const NodeId node(r.index(nodes, "a node with attached streams"));
     std::vector<StreamId> list;
     for (std::size_t m = r.count("attached streams"); m > 0 && r.ok(); --m) {
       list.push_back(StreamId(r.index(on.streams.size(), "an attached stream")));
     }
     if (r.ok()) on.attached.set(node, std::move(list));
+    if (r.index(2, "a mark") == 1) on.self_synchronising.push_back(node);
   }
   return on;
 }
@@ -303,10 +305,10 @@ Schedule read_schedule(PlanReader& r, std::size_t nodes) {
       const std::uint64_t raw = r.number();
       const auto kind = static_cast<Task::Kind>(raw & 15);
       const std::uint64_t index = raw >> 4;
-      const std::size_t named = kind >= Task::Kind::activate ? out.controls.size()
-                                : kind == Task::Kind::launch || kind == Task::Kind::attached ? nodes
-                                                                                             : out.event_count;
-      if (kind > Task::Kind::stream_switch || index >= named) {
+      const std::size_t named = Task{kind}.is_control()   ? out.controls.size()
+                                : Task{kind}.names_node() ? nodes
+                                                          : out.event_count;
+      if (kind > Task::Kind::self_attached || index >= named) {
         r.fail(fmt::format("a task of kind {} names {} of {}", raw & 15, index, named));
         break;
       }

@@ -21,7 +21,7 @@ Result<IdVec<NodeId, std::uint8_t>> launched_nodes(const Graph& graph, const Sch
   for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
     for (const Task& t : schedule.streams[s].tasks) {
       const bool launch = t.kind == Task::Kind::launch;
-      const bool of_node = launch || t.kind == Task::Kind::attached;
+      const bool of_node = t.names_node();
       if (t.index >= (of_node ? graph.node_count() : schedule.event_count)) {
         return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names {} {}, which does not exist", s.index,
                                                            of_node ? "node" : "event", t.index)};

@@ -91,6 +91,7 @@ class TaskWalk {
           join(s, task.index);
           break;
         case Task::Kind::attached:
+        case Task::Kind::self_attached:
           break;
         case Task::Kind::activate:
         case Task::Kind::label:

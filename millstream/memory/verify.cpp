@@ -55,7 +55,7 @@ class MemoryCheck {
       for (std::uint32_t i = 0; i < tasks.size(); ++i) {
         const bool launch = tasks[i].kind == Task::Kind::launch;
         const bool attached = tasks[i].kind == Task::Kind::attached;
-        const bool of_node = launch || attached;
+        const bool of_node = tasks[i].names_node();
         if (tasks[i].index >= (of_node ? graph_.node_count() : schedule_.event_count)) {
           add(Violation::Kind::memory, fmt::format("stream {} names {} {}, which does not exist", s, of_node ? "node" : "event",
                                                    tasks[i].index));
@@ -145,7 +145,7 @@ class MemoryCheck {
             recorded[task.index] = clocks[s];
           } else if (task.kind == Task::Kind::attached) {
             join_in(task.node(), s, clocks[s]);
-          } else {
+          } else if (task.kind == Task::Kind::launch) {
             move_in(task.node(), clocks[s]);
           }
           clocks[s][s] = ++done[s];

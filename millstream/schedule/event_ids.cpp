@@ -90,7 +90,7 @@ class Lifetimes {
       for (const std::uint32_t q : my_waits) {
         if (in_.pairs[q].from != n && shareable(q)) wait_[q].position = position;
       }
-      if (const auto& attached = in_.on.attached.get(n)) attached_parts(n, *attached, my_waits, clock_of, take);
+      if (const auto forked = in_.on.forked(n); !forked.empty()) attached_parts(n, forked, my_waits, clock_of, take);
       if (left[n.index] != 0) {
         slot[n] = rows.take();
         std::copy_n(clock_of(here), width, rows.row(slot[n]));
@@ -105,7 +105,7 @@ class Lifetimes {
   };
 
   template <class ClockOf, class Take>
-  void attached_parts(NodeId n, const std::vector<StreamId>& attached, std::span<const std::uint32_t> pairs, ClockOf clock_of, Take take) {
+  void attached_parts(NodeId n, std::span<const StreamId> attached, std::span<const std::uint32_t> pairs, ClockOf clock_of, Take take) {
     const std::uint32_t here = in_.lane[n];
     // As lower writes them: all forks before the launch, all joins behind it.
     for (const PairReason reason : {PairReason::fork, PairReason::join}) {

@@ -107,6 +107,7 @@ class Interpreter {
     head_.assign(width, true);
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(width)) {
       for (const Task& t : schedule_.streams[s].tasks) {
+        if (t.kind == Task::Kind::self_attached) continue;  // its kernel orders it
         const std::size_t id = tasks_.size();
         tasks_.push_back(t);
         stream_of_.push_back(s.index);

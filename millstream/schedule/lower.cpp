@@ -37,9 +37,9 @@ Result<void> check_pairs(const Graph& graph, const StreamAssignment& on, std::sp
     if (p.from.index >= graph.node_count() || p.to.index >= graph.node_count()) return bad("names a node the graph lacks");
     if (!on.placement[p.from] || !on.placement[p.to]) return bad("names a node without a stream");
     if (p.from == p.to) {
-      const auto& attached = on.attached.get(p.from);
-      const bool known = attached && std::find(attached->begin(), attached->end(), p.stream) != attached->end();
-      if (!known || (p.reason != PairReason::fork && p.reason != PairReason::join)) return bad("names no attached stream of the node");
+      const auto attached = on.forked(p.from);
+      const bool known = std::find(attached.begin(), attached.end(), p.stream) != attached.end();
+      if (!known || (p.reason != PairReason::fork && p.reason != PairReason::join)) return bad("names no attached stream that the node forks to");
       continue;
     }
     if (on.placement[p.from]->stream == on.placement[p.to]->stream && p.reason != PairReason::split) return bad("stays on one stream");
@@ -258,7 +258,7 @@ class Lowering {
     record_each(n, [&](std::uint32_t i, const SyncPair& p) {
       if (p.from == p.to && p.stream == a && p.reason == PairReason::fork) lane.push_back(Task::wait(events_[i]));
     });
-    lane.push_back(Task::attached(n));
+    lane.push_back(on_.synchronises_itself(n) ? Task::self_attached(n) : Task::attached(n));
     record_each(n, [&](std::uint32_t i, const SyncPair& p) {
       if (p.from == p.to && p.stream == a && p.reason == PairReason::join) lane.push_back(Task::record(events_[i]));
     });

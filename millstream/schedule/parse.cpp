@@ -111,8 +111,10 @@ class LaneParser {
     }
     if (lex_.at("+")) {
       MST_TRY_VOID(lex_.next());
+      const bool itself = lex_.at("+");
+      if (itself) MST_TRY_VOID(lex_.next());
       MST_TRY(const NodeId n, node());
-      tasks.push_back(Task::attached(n));
+      tasks.push_back(itself ? Task::self_attached(n) : Task::attached(n));
       return {};
     }
     MST_TRY(const NodeId n, node());

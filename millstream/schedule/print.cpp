@@ -41,6 +41,7 @@ std::string print(const Graph& graph, const Schedule& schedule) {
         case Task::Kind::record: out += fmt::format("!{}{}", event, t.index); break;
         case Task::Kind::wait: out += fmt::format("?{}{}", event, t.index); break;
         case Task::Kind::attached: out += fmt::format("+{}", quote_name(graph.name(t.node()))); break;
+        case Task::Kind::self_attached: out += fmt::format("++{}", quote_name(graph.name(t.node()))); break;
         case Task::Kind::activate:
         case Task::Kind::label:
         case Task::Kind::jump:

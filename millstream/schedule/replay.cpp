@@ -111,7 +111,7 @@ class Replay {
         wait(s, task.event(), event);
       } else if (task.kind == Task::Kind::record) {
         record(s, task.event());
-      } else {
+      } else if (task.kind == Task::Kind::launch) {
         launch(s, task.node());
       }
       ++lane.at;

@@ -117,7 +117,8 @@ class ControlReplay {
   const std::vector<Task>& tasks(std::uint32_t s) const { return schedule_.streams[PhysicalStreamId(s)].tasks; }
   static TaskRef ref(std::uint32_t s, std::uint32_t i) { return {PhysicalStreamId(s), i}; }
   const std::vector<std::uint32_t>& targets(const Task& t) const { return schedule_.controls[t.index].targets; }
-  static bool has_node(const Task& t) { return t.kind != Task::Kind::record && t.kind != Task::Kind::wait; }
+  // A part that its kernel orders has ended when the kernel has.
+  static bool has_node(const Task& t) { return t.kind != Task::Kind::record && t.kind != Task::Kind::wait && t.kind != Task::Kind::self_attached; }
   NodeId node_of(const Task& t) const { return t.is_control() ? schedule_.controls[t.index].node : t.node(); }
   std::string name(NodeId n) const { return quote_name(graph_.name(n)); }
   bool is_loop(NodeId n) const {
@@ -717,6 +718,7 @@ class ControlReplay {
           if (std::find(around.begin(), around.end(), l) == around.end()) continue;
           for (auto i = static_cast<std::uint32_t>(tasks(t).size()); i-- > 0;) {
             if (back.clock[t] >= i + 2) break;
+            if (tasks(t)[i].kind == Task::Kind::self_attached) continue;
             if (ignored_record_ == ref(t, i)) continue;  // goes with its wait
             if (lane.regions[i] == dead() || regions_.exclusive(lane.regions[i], back.at.region)) continue;
             if (known({t, i + 2, lane.regions[i]}, back.clock, back.at.region)) continue;

@@ -35,17 +35,20 @@ struct Task {
     branch,         ///< goes to one of several labels of this stream, by the node's index input
     stream_switch,  ///< StreamSwitch, one target: starts it and ends this stream if the comparison holds, else
                     ///< falls through; StreamSwitchN: starts the one of its targets that its input names
+    self_attached,  ///< like attached, but the kernel orders it: it has neither fork nor join
   };
   Kind kind = Kind::launch;
   std::uint32_t index = 0;  ///< node, event, or an entry of Schedule::controls
 
   static Task launch(NodeId n) { return {Kind::launch, n.index}; }
   static Task attached(NodeId n) { return {Kind::attached, n.index}; }
+  static Task self_attached(NodeId n) { return {Kind::self_attached, n.index}; }
   static Task record(EventId e) { return {Kind::record, e.index}; }
   static Task wait(EventId e) { return {Kind::wait, e.index}; }
-  NodeId node() const { return NodeId(index); }        ///< of launch and attached
+  NodeId node() const { return NodeId(index); }        ///< where names_node
+  bool names_node() const { return kind == Kind::launch || kind == Kind::attached || kind == Kind::self_attached; }
   EventId event() const { return EventId(index); }     ///< of record and wait
-  bool is_control() const { return kind >= Kind::activate; }
+  bool is_control() const { return kind >= Kind::activate && kind <= Kind::stream_switch; }
   friend bool operator==(const Task&, const Task&) = default;
 };
 

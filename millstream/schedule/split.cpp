@@ -273,12 +273,10 @@ class Splitter {
         here = p.from != p.to && is_hit(p.from);
       }
       if (n == c.node) return here;
-      if (const auto& attached = in_.on.attached.get(n)) {
-        for (const StreamId a : *attached) {
-          const bool before = here;
-          here = here || reached[a.index] != 0;
-          reached[a.index] = reached[a.index] != 0 || before ? 1 : 0;
-        }
+      for (const StreamId a : in_.on.forked(n)) {
+        const bool before = here;
+        here = here || reached[a.index] != 0;
+        reached[a.index] = reached[a.index] != 0 || before ? 1 : 0;
       }
       if (here && n != c.before) {
         reached[s] = 1;

@@ -75,12 +75,16 @@ class Checker {
   /// by its type.
   bool runs_elsewhere(NodeId n) {
     if (graph_.annotations().thread_scope.get(n)) return true;
-    if (target_ == nullptr) return false;
+    const Engine* engine = target_ == nullptr ? nullptr : engine_of(n);
+    return engine != nullptr && engine->skip;
+  }
+  // With a target; null where it cannot run every node.
+  const Engine* engine_of(NodeId n) {
     if (!engines_asked_) {
       engines_asked_ = true;
       if (auto engines = resolve_engines(graph_, *target_); engines.ok()) engines_ = std::move(engines).value();
     }
-    return !engines_.empty() && target_->engines[engines_[n]].skip;
+    return engines_.empty() ? nullptr : &target_->engines[engines_[n]];
   }
 
   bool ids_in_range() {
@@ -94,7 +98,7 @@ class Checker {
     }
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
-        const bool names_node = t.kind == Task::Kind::launch || t.kind == Task::Kind::attached;
+        const bool names_node = t.names_node();
         needs_regions_ = needs_regions_ || t.is_control() || t.kind == Task::Kind::attached;
         if (names_node && t.index >= graph_.node_count()) {
           add(Kind::missing_node, fmt::format("stream {} launches node #{}, but the graph has {} nodes", s.index, t.index,
@@ -173,7 +177,7 @@ class Checker {
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
         if (t.is_control()) launched_[schedule_.controls[t.index].node] |= kOther;
-        if (t.kind == Task::Kind::attached) launched_[t.node()] |= kOther;
+        if (t.kind == Task::Kind::attached || t.kind == Task::Kind::self_attached) launched_[t.node()] |= kOther;
         if (t.kind != Task::Kind::launch) continue;
         if ((launched_[t.node()] & 3) == 0) {
           launched_[t.node()] |= 1;
@@ -205,7 +209,8 @@ class Checker {
     std::vector<std::pair<NodeId, PhysicalStreamId>> parts;
     for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule_.streams.size())) {
       for (const Task& t : tasks(s)) {
-        if (t.kind == Task::Kind::attached) parts.push_back({t.node(), s});
+        if (t.kind == Task::Kind::attached || t.kind == Task::Kind::self_attached) parts.push_back({t.node(), s});
+        if (t.kind == Task::Kind::self_attached) hold_engine(t.node(), s);
       }
     }
     if (wanted.empty() && parts.empty()) return;
@@ -229,6 +234,17 @@ class Checker {
                                                          found == 0 ? "no stream runs" : found == 1 ? "1 stream runs" : fmt::format("{} streams run", found)));
       v.first = n;
     }
+  }
+
+  // Only kernels of engines that say so order their parts themselves. Without a target nothing says which do.
+  void hold_engine(NodeId n, PhysicalStreamId s) {
+    if (target_ == nullptr) return;
+    const Engine* engine = engine_of(n);
+    if (engine == nullptr || engine->self_synchronising) return;
+    Violation& v = add(Kind::race, fmt::format("the part of {} on stream {} has no fork and join, but engine {} of target {} does not declare self_synchronising",
+                                               name(n), s.index, quote_name(engine->name), target_->name));
+    v.first = n;
+    v.streams = {s};
   }
 
   // A part runs beside its node's kernel, on a stream of its own, once.

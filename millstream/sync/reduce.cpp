@@ -116,9 +116,7 @@ class Reducer {
  private:
   std::uint32_t stream(NodeId n) const { return on_.placement[n]->stream.index; }
   std::span<const StreamId> parts(NodeId n) const {
-    if (!attached_ || !on_.placement[n]) return {};
-    const auto& list = on_.attached.get(n);
-    return list ? std::span<const StreamId>(*list) : std::span<const StreamId>();
+    return attached_ && on_.placement[n] ? on_.forked(n) : std::span<const StreamId>();
   }
 
   void find_or_nodes(const ReduceInput& in) {

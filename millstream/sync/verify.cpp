@@ -114,9 +114,7 @@ class PlanVerifier {
       nodes_on_[stream(n)].push_back(n);
       position_[n] = static_cast<std::uint32_t>(nodes_on_[stream(n)].size());
       if (on_.attached.empty()) continue;
-      const auto& list = on_.attached.get(n);
-      if (!list) continue;
-      for (const StreamId a : *list) {
+      for (const StreamId a : on_.forked(n)) {
         if (a.index >= on_.streams.size()) continue;
         parts_on_[a.index].push_back(n);
         part_[{n.index, a.index}] = static_cast<std::uint32_t>(parts_on_[a.index].size());
@@ -518,13 +516,11 @@ class PlanVerifier {
       if (falls) arrive();
       clock[stream(n)] = 3 * position_[n] - 2;
       if (!on_.attached.empty()) {
-        if (const auto& list = on_.attached.get(n)) {
-          for (const StreamId a : *list) {
-            raise(now[a.index], clock);
-            now[a.index][a.index] = 3 * part_position(n, a);
-          }
-          for (const StreamId a : *list) raise(clock, now[a.index]);
+        for (const StreamId a : on_.forked(n)) {
+          raise(now[a.index], clock);
+          now[a.index][a.index] = 3 * part_position(n, a);
         }
+        for (const StreamId a : on_.forked(n)) raise(clock, now[a.index]);
       }
       clock[stream(n)] = 3 * position_[n];
       if (readers[n.index] != 0) held[n.index] = clock;

@@ -185,8 +185,8 @@ Result<void> read_tasks(const Section& s, Target& t) {
 }
 
 Result<Engine> read_engine(const Section& s) {
-  MST_TRY_VOID(s.known({"name", "scheduler", "independent", "attach", "skip", "preference", "units",
-                        "op_types"}));
+  MST_TRY_VOID(s.known({"name", "scheduler", "independent", "attach", "skip", "self_synchronising", "preference",
+                        "units", "op_types"}));
   Engine e;
   MST_TRY(e.name, s.text("name", ""));
   if (e.name.empty()) {
@@ -196,6 +196,7 @@ Result<Engine> read_engine(const Section& s) {
   MST_TRY(e.independent, s.truth("independent", false));
   MST_TRY(e.attach, s.truth("attach", false));
   MST_TRY(e.skip, s.truth("skip", false));
+  MST_TRY(e.self_synchronising, s.truth("self_synchronising", false));
   MST_TRY(const std::int64_t preference, s.integer("preference", 0, -1'000'000, 1'000'000));
   e.preference = static_cast<int>(preference);
   MST_TRY(e.units, s.number("units", e.units, true));

@@ -22,6 +22,7 @@ struct Engine {
   bool independent = false;  ///< clusters of it go to streams of their own
   bool attach = false;       ///< may follow a predecessor of another engine
   bool skip = false;         ///< its nodes need no stream of their own
+  bool self_synchronising = false;  ///< its kernels order their parts on attached streams themselves
   int preference = 0;        ///< lower is preferred when several engines take an operator
   double units = 1;          ///< operators this engine runs at once (cores); sim and bounds
   /// Patterns of the types it takes: a type, or a beginning and "*"; with "!" in front what it refuses.

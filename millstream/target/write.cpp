@@ -63,8 +63,9 @@ std::string to_toml(const Target& t) {
   for (const Engine& e : t.engines) {
     out += fmt::format(
         "\n[[engine]]\nname = {}\nscheduler = {}\nindependent = {}\nattach = {}\nskip = {}\n"
-        "preference = {}\nunits = {}\nop_types = [",
-        quoted(e.name), quoted(e.scheduler), e.independent, e.attach, e.skip, e.preference,
+        "{}preference = {}\nunits = {}\nop_types = [",
+        quoted(e.name), quoted(e.scheduler), e.independent, e.attach, e.skip,
+        e.self_synchronising ? "self_synchronising = true\n" : "", e.preference,
         number(e.units));
     for (std::size_t i = 0; i < e.op_types.size(); ++i) {
       out += fmt::format("{}{}", i == 0 ? "" : ", ", quoted(e.op_types[i]));

@@ -73,6 +73,7 @@ std::string to_chrome_json(const Graph& graph, const Schedule& schedule, const T
         args["event"] = span.what.index;
         break;
       case Task::Kind::attached:
+      case Task::Kind::self_attached:
         event["name"] = fmt::format("{} (attached)", graph.name(span.what.node()));
         event["cat"] = "attached";
         break;

@@ -18,6 +18,7 @@ std::string describe(const Graph& graph, const Task& task) {
     case Task::Kind::wait:
       return fmt::format("wait for event {}", task.index);
     case Task::Kind::attached:
+    case Task::Kind::self_attached:
       return fmt::format("attached part of {}", graph.name(task.node()));
     case Task::Kind::activate:
     case Task::Kind::label:

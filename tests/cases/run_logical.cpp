@@ -26,7 +26,7 @@ Result<void> logical(const Case& c, const CompileOptions& options, Outcome& outc
     MST_TRY(on, run_rules(c.graph, c.target, options.assign, rules, seed_of(c)));
   } else if (c.stage == "attached") {
     const std::size_t main = c.has_option("main_stream_num") ? c.option("main_stream_num").get<std::size_t>() : 1;
-    MST_TRY(on, assign_attached(c.graph, options.assign, given_streams(c, main)));
+    MST_TRY(on, assign_attached(c.graph, c.target, options.assign, given_streams(c, main)));
   } else {
     AssignOptions assign = options.assign;
     assign.strategy = Strategy::ge;

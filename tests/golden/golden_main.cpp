@@ -4,7 +4,7 @@
 // the indented lines under it are its input, and what must be printed stands between "----" and an empty
 // line. Directives: graph, flatten, schedule, rules, decisions, chain RULE..., starts, sync, run, check, compile, events,
 // acquire N. Words KEY=VALUE
-// behind them set options (docs/options.md), target=NAME, and limit.KEY=N of the target. A graph section that cannot
+// behind them set options (docs/options.md), target=NAME, limit.KEY=N and self_synchronising=ENGINE of the target. A graph section that cannot
 // be read is answered by its error.
 #include <algorithm>
 #include <cstdio>
@@ -94,6 +94,7 @@ struct Words {
   std::vector<std::string> operands;
   std::string target = "unit";
   std::vector<std::pair<std::string, std::uint32_t>> limits;  // limit.KEY=N: of the target
+  std::string self_synchronising;                             // an engine of the target
   CompileOptions options;
 };
 
@@ -110,6 +111,7 @@ Result<Target> target_of(const Words& w) {
     if (slot == nullptr) return Error{ErrorCode::usage, fmt::format("a target has no limit \"{}\"", key)};
     *slot = value;
   }
+  for (Engine& e : target.engines) e.self_synchronising = e.self_synchronising || e.name == w.self_synchronising;
   return target;
 }
 
@@ -183,6 +185,8 @@ Result<Words> words_of(const std::string& line) {
       w.target = word.substr(eq + 1);
     } else if (word.rfind("limit.", 0) == 0) {
       w.limits.push_back({word.substr(6, eq - 6), static_cast<std::uint32_t>(std::stoul(word.substr(eq + 1)))});
+    } else if (word.substr(0, eq) == "self_synchronising") {
+      w.self_synchronising = word.substr(eq + 1);
     } else if (word.substr(0, eq) == "max_pairs") {  // of sync=fewest
       w.options.sync.max_pairs = static_cast<std::uint32_t>(std::stoul(word.substr(eq + 1)));
     } else if (word.substr(0, eq) == "device") {

@@ -16,6 +16,7 @@ std::string_view task_word(Task::Kind kind) {
     case Task::Kind::record: return "record";
     case Task::Kind::wait: return "wait";
     case Task::Kind::attached: return "attached";
+    case Task::Kind::self_attached: return "self_attached";
     case Task::Kind::activate: return "activate";
     case Task::Kind::label: return "label";
     case Task::Kind::jump: return "jump";
@@ -28,7 +29,7 @@ std::string_view task_word(Task::Kind kind) {
 // A node, an event, or for control flow the node and its targets.
 Json task_json(const Graph& graph, const Schedule& schedule, const Task& t) {
   Json task = {{"do", task_word(t.kind)}};
-  if (t.kind == Task::Kind::launch || t.kind == Task::Kind::attached) {
+  if (t.names_node()) {
     task["node"] = std::string(graph.name(t.node()));
   } else if (t.kind == Task::Kind::record || t.kind == Task::Kind::wait) {
     task["event"] = t.index;

@@ -20,7 +20,7 @@ Result<std::vector<std::string>> explain_placement(const Graph& graph, const Tar
   MST_TRY(chain::ChainResult result, graph.dynamic() && strategy != Strategy::single
                                          ? chain::run_dynamic(graph, target, options, engines, node)
                                          : chain::run_chain(graph, target, options, engines, strategy, node));
-  MST_TRY(const StreamAssignment on, assign_attached(graph, options, std::move(result.on)));
+  MST_TRY(const StreamAssignment on, assign_attached(graph, target, options, std::move(result.on)));
   if (const auto& list = on.attached.get(node)) {
     std::string ids;
     for (const StreamId s : *list) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", s.index);
