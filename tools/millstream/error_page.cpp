@@ -50,7 +50,7 @@ const std::vector<ErrorAdvice>& error_advice() {
       {C::allocation_limit, "more events than the target has, or more streams than a program may ask for at once (2024)",
        "many waits on a target whose limits.events is small; a plan of very many streams",
        "use fewer streams, --set sync=fewest, or raise limits.events of the target"},
-      {C::graph_changed, "a rule changed the graph it was only to read", "a custom rule with a fault", "return decisions, leave the graph alone"},
+      {C::graph_changed, "a rule changed the graph it was only to read", "a fault in a rule of your own that C++ code gives to apply_rules; no input leads here through the command line", "return decisions, leave the graph alone"},
       {C::bad_parallel_num, "a text of numbers of parallel streams that cannot be read", "a misspelt name or number in it",
        "the message shows the piece that is wrong"},
       {C::control_flow, "an If, Loop, Scan or jump whose parts do not fit", "a body with other inputs or outputs than its node passes",

@@ -26,6 +26,8 @@ Result<int> run_ranks(const ModelOptions& first, const std::vector<std::string>&
   for (const std::string& path : paths) {
     ModelOptions one = first;
     one.path = path;
+    // A plan records its own model; --graph is of the first, and of lanes, which record none.
+    if (&path != &paths.front() && path.size() > 5 && path.substr(path.size() - 5) == ".plan") one.graph.clear();
     MST_TRY(Loaded rank, load(one));
     if (!rank.schedule) {
       return Error{ErrorCode::usage, fmt::format("\"{}\" holds no schedule to compare", path)}.help(
