@@ -30,6 +30,23 @@ TEST_F(CliPlans, OfAttachedStreams) {
   goes_round("m.mst", kNpu, "+b");
 }
 
+TEST_F(CliPlans, OfPartsThatTheirKernelsOrder) {
+  put("self.toml", "name = \"self\"\n[[engine]]\nname = \"E\"\nself_synchronising = true\nop_types = [\"*\"]\n");
+  put_graph("m.mst", "  a = Relu(x)\n  b = Exp(a) @attached(1, \"k\")\n  c = Exp(b) @label(\"s\") @attached(1, \"k\")\n  d = Add(b, c)\n  output d\n");
+  goes_round("m.mst", "--target self.toml --strategy ge", "++b");
+  EXPECT_EQ(run("check p.plan --target self.toml"), 0) << err() << out();
+  EXPECT_EQ(run("check p.plan --target npu"), 1);
+  EXPECT_TRUE(out_has("does not declare self_synchronising")) << out();
+}
+
+TEST_F(CliPlans, OfOtherRanksAreOfTheirOwnModels) {
+  put_graph("m.mst", "  a = Relu(x)\n  h = HcomAllReduce(a)\n  output h\n");
+  put_graph("n.mst", "  a = Exp(x)\n  h = HcomAllReduce(a)\n  output h\n");
+  ASSERT_EQ(run(std::string("compile m.mst -o m.plan ") + kNpu), 0) << err();
+  ASSERT_EQ(run(std::string("compile n.mst -o n.plan ") + kNpu), 0) << err();
+  EXPECT_EQ(run("check m.plan --graph m.mst --ranks n.plan"), 0) << err() << out();
+}
+
 TEST_F(CliPlans, OfStreamsThatAreSplit) {
   put("small.toml", "name = \"small\"\n[limits]\ntasks_per_stream = 9\n[tasks]\ndefault = 3\n[[engine]]\nname = \"E\"\nop_types = [\"*\"]\n");
   put_graph("m.mst", "  a = Relu(x)\n  b = Exp(a)\n  c = Exp(b)\n  d = Exp(c)\n  e = Exp(d)\n  f = Add(e, a)\n  output f\n");
