@@ -193,6 +193,23 @@ std::string wait_text(const SyncPair& p, std::string_view stream, std::string_vi
   }
 }
 
+// The event by which a piece waits for the end of the piece before; none when other waits imply it.
+std::optional<std::uint32_t> cut_event(const Schedule& schedule, const SplitPoint& split) {
+  std::optional<PhysicalStreamId> before;
+  for (const PhysicalStreamId s : ids<PhysicalStreamId>(split.opened.index)) {
+    if (schedule.streams[s].logical == schedule.streams[split.opened].logical) before = s;
+  }
+  if (!before) return std::nullopt;
+  const std::vector<Task>& ends = schedule.streams[*before].tasks;
+  for (const Task& t : schedule.streams[split.opened].tasks) {
+    if (t.kind != Task::Kind::wait) break;
+    for (std::size_t i = ends.size(); i-- > 0 && ends[i].kind == Task::Kind::record;) {
+      if (ends[i].index == t.index) return t.index;
+    }
+  }
+  return std::nullopt;
+}
+
 Result<int> run_explain(const ExplainOptions& options) {
   if (options.markdown && options.model.path == "errors") {
     fmt::print("{}", error_table_markdown());
@@ -277,7 +294,10 @@ Result<int> run_explain(const ExplainOptions& options) {
     for (const SplitPoint& p : schedule.splits) {
       if (p.node != n) continue;
       text += fmt::format("  split      continues on physical stream {}: {}\n", p.opened.index, p.reason);
-      row["split"] = {{"stream", p.opened.index}, {"reason", p.reason}};
+      const auto event = cut_event(schedule, p);
+      text += event ? fmt::format("             and waits there for the end of the piece before, by event {}\n", *event)
+                    : std::string("             and needs no wait for the end of the piece before: other waits imply it\n");
+      row["split"] = {{"stream", p.opened.index}, {"reason", p.reason}, {"event", event ? Json(*event) : Json(nullptr)}};
     }
     for (const std::uint32_t i : waits[n.index]) {
       const SyncPair& p = sync.kept[i];
