@@ -22,7 +22,7 @@ StreamAssignment on_pieces(const StartInput& in, const Starts& starts) {
   return out;
 }
 
-Activation of_pieces(const StartInput& in, const Starts& starts) {
+Activation of_pieces(const Starts& starts) {
   Activation out;
   out.started_by = IdVec<StreamId, std::vector<NodeId>>(starts.streams);
   const auto add = [&](Activator a, const std::vector<std::uint32_t>& streams) {
@@ -89,7 +89,7 @@ Result<std::vector<SyncPair>> needed_cuts(const StartInput& in, const Starts& st
   const ControlFlow flow(in.graph);
   Conditions conditions(in.graph, in.on, in.activation, flow);  // a piece runs whenever its stream does
   const StreamAssignment pieces = on_pieces(in, starts);
-  const Activation activation = of_pieces(in, starts);
+  const Activation activation = of_pieces(starts);
   const auto tasks = nodes_with_task(in.graph, activation);
   const std::vector<SyncPair> needs = task_needs(in, pieces, flow, tasks);
   std::vector<SyncPair> pairs = between_streams(kept);

@@ -139,7 +139,7 @@ TEST_F(CliAnswers, AnErrorNumberIsExplained) {
   ASSERT_EQ(run("explain e37"), 0) << err();
   EXPECT_TRUE(out_has("E37 race (exit status 1)")) << out();
   EXPECT_TRUE(out_has("remedy     add the wait")) << out();
-  EXPECT_EQ(run("explain E77"), 2);
+  EXPECT_EQ(run("explain E98"), 2);
 }
 
 TEST_F(CliAnswers, TheErrorPageIsPrintedFromTheAdvice) {

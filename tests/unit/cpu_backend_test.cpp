@@ -124,7 +124,7 @@ TEST(CpuBackend, AScheduleThatCannotFinishIsReportedWithItsCycle) {
     EXPECT_NE(text.find("stream 0 waits for event 1 after node \"n0\", which stream 1 records"), std::string::npos) << text;
     EXPECT_NE(text.find("stream 1 waits for event 0 after node \"n2\", which stream 0 records"), std::string::npos) << text;
     EXPECT_NE(text.find("the cycle: stream 0 waits for stream 1 waits for stream 0"), std::string::npos) << text;
-    EXPECT_EQ(marks.launches.load(), 2);
+    EXPECT_EQ(marks.launches.load(), 0) << "told before anything runs";
   }
 }
 
