@@ -163,6 +163,7 @@ Result<void> Device::reset(ResetMode mode) {
   return shut(kCall, *closing);
 }
 
+std::uint64_t Device::now_ns() const { return state_->machine->now_ns(); }
 void Device::start_trace() { state_->trace.start(); }
 void Device::stop_trace() { state_->trace.stop(); }
 std::vector<TraceEvent> Device::take_trace() { return state_->trace.take(); }

@@ -48,6 +48,9 @@ class Device {
   /// waits. force: closes at once, whatever the count, with every context.
   Result<void> reset(ResetMode mode);
 
+  /// The back-end's clock: steady on cpu, virtual on sim; from the opening on.
+  std::uint64_t now_ns() const;
+
   /// Records what the device does from now on; to be called while it does nothing.
   void start_trace();
   void stop_trace();

@@ -47,6 +47,8 @@ struct Lane : Waiter {
   TaskKind last_kind = TaskKind::marker;  ///< of the last one that ran, for reports
   std::string_view last_name;
   std::uint64_t last_sequence = 0;
+  std::uint64_t arrived_ns = 0;           ///< virtual: when it came to its first task
+  std::uint32_t slot = 0;                 ///< virtual: of the engine that its launch takes
   bool woken = false;                     ///< what it waited for came while it was parked
 
   /// What the lane is parked on: set before it parks, cleared by whoever takes it out again, both under the lock.

@@ -20,9 +20,8 @@ namespace {
 class SimMachine final : public Machine {
  public:
   explicit SimMachine(DeviceState& device)
-      : device_(device), profile_(device.profile), delays_(device.profile.delay_seed), free_slots_(device.profile.engine_slots) {
-    if (free_slots_.empty()) free_slots_.push_back(1);
-    queued_.resize(free_slots_.size());
+      : device_(device), profile_(device.profile), delays_(device.profile.delay_seed), engines_(std::max<std::size_t>(1, device.profile.engine_slots.size())) {
+    for (std::size_t e = 0; e < device.profile.engine_slots.size(); ++e) engines_[e].slots = device.profile.engine_slots[e];
   }
 
   std::string_view name() const override { return "sim"; }
@@ -47,7 +46,7 @@ class SimMachine final : public Machine {
   }
 
   // The host function runs in the loop, at its virtual end.
-  void run_callback(Lane& lane) override { start(lane, profile_.callback_us, std::nullopt); }
+  void run_callback(Lane& lane) override { start(lane, profile_.callback_us, 0, 0); }
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     moments_.push({now_ns() + after_ns, lane.level, lane.stream.number, order_++, &lane, lane.stream.shared_from_this(), park});
@@ -76,6 +75,12 @@ class SimMachine final : public Machine {
   void shut_down() override {}
 
  private:
+  struct Engine {
+    std::uint32_t slots = 1;
+    std::uint32_t used = 0;        // numbers given out so far
+    std::set<std::uint32_t> free;  // given back; the lowest goes first
+    std::set<std::tuple<std::uint8_t, std::uint64_t, std::uint32_t, Lane*>> queue;
+  };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   static std::uint64_t ns(double us) { return static_cast<std::uint64_t>(std::llround(us * 1000)); }
 
@@ -135,12 +140,15 @@ class SimMachine final : public Machine {
     return true;
   }
 
-  // By the driver. False: nothing is left to happen. `late`: what is next lies behind `until`.
+  // By the driver. False: nothing is left to happen. `late`: what is next lies behind `until`. Everything that happens
+  // at a moment comes before slots are given out at it, so ties go by priority and stream and not by who was first.
   bool step(std::uint64_t until, bool& late) {
     if (Lane* lane = take_ready()) {
       arrive(*lane);
       return true;
     }
+    const bool now = !moments_.empty() && moments_.top().at <= now_ns();
+    if (!now && start_launches()) return true;
     if (moments_.empty()) return false;
     if (moments_.top().at > until) {
       now_.store(until, std::memory_order_relaxed);
@@ -164,6 +172,8 @@ class SimMachine final : public Machine {
     return lane.parked_on != nullptr && lane.parks == park;
   }
 
+  Engine& engine_of(const Task& task) { return engines_[std::min<std::size_t>(task.launch.kernel->engine, engines_.size() - 1)]; }
+
   Lane* take_ready() {
     const std::lock_guard lock(ready_lock_);
     if (ready_.empty()) return nullptr;
@@ -172,26 +182,23 @@ class SimMachine final : public Machine {
     return lane;
   }
 
-  // The lane comes to its first task.
+  // The lane comes to its first task, or again to the one it was woken from.
   void arrive(Lane& lane) {
     if (first_task(lane) == nullptr) {  // a tape without tasks
       if (end_of_tape(lane)) make_ready(lane);
       return;
     }
     Task& task = *first_task(lane);
-    const bool handed_over = lane.woken;
+    // Who came at this very moment was not kept waiting.
+    const bool handed_over = lane.woken && lane.arrived_ns < now_ns();
+    if (!lane.woken) lane.arrived_ns = now_ns();
     switch (admit(lane, task)) {
       case Admission::run:
         if (task.kind == TaskKind::kernel) {
-          const std::uint32_t engine = std::min<std::uint32_t>(task.launch.kernel->engine, static_cast<std::uint32_t>(free_slots_.size()) - 1);
-          if (free_slots_[engine] == 0) {
-            queued_[engine].insert({lane.level, order_++, &lane});
-            return;
-          }
-          --free_slots_[engine];
-          return start(lane, cost_us(task, handed_over), engine);
+          engine_of(task).queue.insert({lane.level, lane.arrived_ns, lane.stream.number, &lane});
+          return;
         }
-        return start(lane, cost_us(task, handed_over), std::nullopt);
+        return start(lane, cost_us(task), handed_over ? profile_.hand_off_us : 0, 0);
       case Admission::drop:
         if (device_.trace.on()) device_.trace.dropped(lane, task, 0);
         discard(lane, task);
@@ -203,7 +210,35 @@ class SimMachine final : public Machine {
     }
   }
 
-  double cost_us(const Task& task, bool handed_over) {
+  // Launches that wait for a slot, by priority, then arrival, then stream. Admitted again: what was stopped meanwhile is
+  // dropped, and the slot goes to the next.
+  bool start_launches() {
+    bool any = false;
+    for (Engine& engine : engines_) {
+      while (!engine.queue.empty() && (!engine.free.empty() || engine.used < engine.slots)) {
+        Lane& lane = *std::get<3>(*engine.queue.begin());
+        engine.queue.erase(engine.queue.begin());
+        any = true;
+        Task& task = *first_task(lane);
+        if (admit(lane, task) == Admission::drop) {
+          if (device_.trace.on()) device_.trace.dropped(lane, task, 0);
+          discard(lane, task);
+          go_on(lane, task);
+          continue;
+        }
+        if (engine.free.empty()) {
+          lane.slot = engine.used++;
+        } else {
+          lane.slot = *engine.free.begin();
+          engine.free.erase(engine.free.begin());
+        }
+        start(lane, cost_us(task), 0, lane.slot);
+      }
+    }
+    return any;
+  }
+
+  double cost_us(const Task& task) {
     double us = static_cast<double>(delays_.next_us());
     switch (task.kind) {
       case TaskKind::kernel:
@@ -218,14 +253,14 @@ class SimMachine final : public Machine {
         return us + profile_.record_us;
       case TaskKind::wait:
       case TaskKind::notify_wait:
-        return us + profile_.wait_us + (handed_over ? profile_.hand_off_us : 0);
+        return us + profile_.wait_us;
       case TaskKind::host_func:
         return us + profile_.callback_us;
       case TaskKind::site_record:
         return us + profile_.record_us;
       case TaskKind::site_wait:
       case TaskKind::outside_wait:
-        return us + profile_.wait_us + (handed_over ? profile_.hand_off_us : 0);
+        return us + profile_.wait_us;
       case TaskKind::activate:
       case TaskKind::switch_to:
       case TaskKind::switch_n:
@@ -240,32 +275,23 @@ class SimMachine final : public Machine {
     return us;
   }
 
-  void start(Lane& lane, double us, std::optional<std::uint32_t> engine) {
-    if (device_.trace.on()) device_.trace.began(lane, *first_task(lane), engine.value_or(0));
-    moments_.push({now_ns() + ns(us), lane.level, lane.stream.number, order_++, &lane, nullptr, 0});
+  // The task runs for `us`, from `latency_us` from now on.
+  void start(Lane& lane, double us, double latency_us, std::uint32_t slot) {
+    if (device_.trace.on()) device_.trace.began(lane, *first_task(lane), slot);
+    moments_.push({now_ns() + ns(latency_us + us), lane.level, lane.stream.number, order_++, &lane, nullptr, 0});
   }
 
   // The lane's first task ends: its effect, then what comes behind it.
   void end(Lane& lane) {
     Task& task = *first_task(lane);
-    if (task.kind == TaskKind::kernel) give_back(std::min<std::uint32_t>(task.launch.kernel->engine, static_cast<std::uint32_t>(free_slots_.size()) - 1));
-    if (device_.trace.on()) device_.trace.ended(lane, task, 0);
+    if (task.kind == TaskKind::kernel) engine_of(task).free.insert(lane.slot);
+    if (device_.trace.on()) device_.trace.ended(lane, task, task.kind == TaskKind::kernel ? lane.slot : 0);
     if (task.kind == TaskKind::host_func) {
       call_host_func(lane, task);
     } else {
       perform(lane, task);
     }
     go_on(lane, task);
-  }
-
-  void give_back(std::uint32_t engine) {
-    ++free_slots_[engine];
-    // Admitted again: what stopped it meanwhile drops it, and the slot goes to the next.
-    while (free_slots_[engine] != 0 && !queued_[engine].empty()) {
-      Lane* const next = std::get<2>(*queued_[engine].begin());
-      queued_[engine].erase(queued_[engine].begin());
-      arrive(*next);
-    }
   }
 
   void go_on(Lane& lane, Task& task) {
@@ -310,8 +336,7 @@ class SimMachine final : public Machine {
   std::atomic<std::uint64_t> now_{0};
   std::uint64_t order_ = 0;
   std::priority_queue<Moment> moments_;
-  std::vector<std::uint32_t> free_slots_;  // by engine
-  std::vector<std::set<std::tuple<std::uint8_t, std::uint64_t, Lane*>>> queued_;
+  std::vector<Engine> engines_;
 };
 
 }  // namespace

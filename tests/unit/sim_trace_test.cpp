@@ -110,9 +110,10 @@ TEST(Sim, ADeadlockNamesStreamsLastTasksAndEvents) {
   const Result<Trace> t = simulate(g, hand_schedule(g, {"a ?e1 b !e0", "?e0 c !e1"}), unit());
   ASSERT_FALSE(t.ok());
   EXPECT_EQ(to_string(t.error()),
-            "error: the schedule cannot finish: stream 0 waits for event 1 after a [E38 deadlock]\n"
-            "  note: stream 1 waits for event 0 after nothing\n"
-            "  help: `millstream check` shows the cycle or the missing record");
+            "error: the schedule cannot finish: stream 0 waits for event 1 after node \"a\", which stream 1 records [E38 deadlock]\n"
+            "  note: stream 1 waits for event 0 after nothing, which stream 0 records\n"
+            "  note: the cycle: stream 0 waits for stream 1 waits for stream 0\n"
+            "  help: `millstream check` shows which wait or record is wrong");
 }
 
 TEST(Sim, AnEventRecordedTwiceBeforeItsWaitIsRefused) {

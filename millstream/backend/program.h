@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule as a model instance of the runtime: a tape for each physical stream, with a task for each of the
+// schedule's, at the same place.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "millstream/backend/backend.h"
+#include "millstream/backend/event_pairs.h"
+#include "millstream/runtime/delays.h"
+#include "millstream/runtime/device.h"
+#include "millstream/runtime/trace_recorder.h"
+
+namespace millstream {
+
+/// One run: what its launches need and what they leave.
+struct ProgramRun {
+  Launcher* launcher = nullptr;  ///< null: launches only take their time
+  std::atomic<bool> stop{false};
+  std::vector<std::optional<Error>> errors;  ///< by physical stream
+  std::vector<rt::Delays> delays;            ///< by physical stream
+};
+
+class Program {
+ public:
+  /// `durations_us`: of launches, on a device of virtual time; none on real ones. Errors: those of pair_events, can_finish,
+  /// and the device's limits.
+  static Result<std::unique_ptr<Program>> record(Context& context, const Graph& graph, const Schedule& schedule,
+                                                 const IdVec<NodeId, double>* durations_us = nullptr);
+
+  /// The first error by stream, else the execution's.
+  Result<void> execute(ProgramRun& run);
+  /// The spans of one execution, by stream, then place; from its first moment on. A wait begins when its stream comes to it.
+  std::vector<Span> spans(const Schedule& schedule, const std::vector<rt::TraceEvent>& events) const;
+
+ private:
+  Program() = default;
+  Result<void> record_stream(std::uint32_t s, const Schedule& schedule, const EventPairs& pairs);
+
+  ProgramRun* run_ = nullptr;
+  std::vector<KernelFunction> timed_;  // by node, in virtual time
+  std::vector<Stream> streams_;
+  std::vector<Event> events_;          // by slot
+  std::optional<Model> model_;         // ends before its streams
+};
+
+}  // namespace millstream
