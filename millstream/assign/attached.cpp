@@ -43,7 +43,8 @@ Result<StreamAssignment> assign_attached(const Graph& graph, const Target& targe
   const auto& wanted = graph.annotations().attached;
   if (wanted.empty()) return on;
   IdVec<NodeId, EngineId> engines;  // empty where no engine synchronises itself
-  if (std::any_of(target.engines.begin(), target.engines.end(), [](const Engine& e) { return e.self_synchronising; })) {
+  const auto declares = [](const Engine& e) { return e.self_synchronising; };
+  if (std::any_of(target.engines.begin(), target.engines.end(), declares)) {
     MST_TRY(engines, resolve_engines(graph, target, options.excluded_engine));
   }
   const bool single = options.single_stream || options.strategy == Strategy::single;
