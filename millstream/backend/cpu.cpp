@@ -12,13 +12,14 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(std::uint32_t workers, std::uint32_t threads_per_op) {
+  CpuBackend(std::uint32_t workers, std::uint32_t threads_per_op) : threads_per_op_(static_cast<int>(threads_per_op)) {
     Profile profile;
     profile.workers = workers;
+    profile.host_helps = true;  // the caller is one of the workers
     profile.callback_threads = 0;
     profile.max_streams = profile.max_events = profile.tasks_per_huge_stream = Profile::kUnlimited;
     Result<Device> device =
-        Device::open_private(BackendId::cpu, profile, [threads_per_op] { omp_set_num_threads(static_cast<int>(threads_per_op)); });
+        Device::open_private(BackendId::cpu, profile, [n = threads_per_op_] { omp_set_num_threads(n); });
     MST_CHECK(device.ok(), "a device without limits opens");
     device_.emplace(std::move(*device));
     context_.emplace(device_->primary());
@@ -35,7 +36,10 @@ class CpuBackend final : public Backend {
     Trace trace;
     if (options.trace) device_->start_trace();
     const auto begin = std::chrono::steady_clock::now();
+    const int callers = omp_get_max_threads();
+    omp_set_num_threads(threads_per_op_);
     Result<void> done = program_->execute(run);
+    omp_set_num_threads(callers);
     trace.total_ns = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
     if (options.trace) {
@@ -58,6 +62,7 @@ class CpuBackend final : public Backend {
     return {};
   }
 
+  const int threads_per_op_;
   std::mutex one_run_;
   std::optional<Device> device_;
   std::optional<Context> context_;

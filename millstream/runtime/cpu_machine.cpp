@@ -82,16 +82,27 @@ class CallbackPool {
   std::vector<std::thread> threads_;
 };
 
+// A host thread that works while it waits.
+class HelpingHost final : public HostWaiter {
+ public:
+  explicit HelpingHost(ReadySet& ready) : ready_(ready) {}
+  void notify() override { ready_.end_host(ended); }
+  std::atomic<bool> ended{false};
+
+ private:
+  ReadySet& ready_;
+};
+
 class CpuMachine final : public Machine {
  public:
   CpuMachine(DeviceState& device, std::uint32_t workers)
       : device_(device),
         trace_(device.trace),
         count_(workers),
-        ready_(workers, device.profile.priority_age),
+        ready_(threads(), device.profile.priority_age),
         callbacks_(device.profile.callback_threads, *this, trace_, workers) {
     watch_ = std::thread([this] { watch(); });
-    for (std::uint32_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i); });
+    for (std::uint32_t i = 0; i < threads(); ++i) workers_.emplace_back([this, i] { work(i); });
   }
   ~CpuMachine() override { shut_down(); }
 
@@ -112,6 +123,7 @@ class CpuMachine final : public Machine {
       RealAtomics::relax(round % 64);
     }
     if (completion.signal.done()) return true;
+    if (device_.profile.host_helps && !timeout) return help(completion);
     device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
     if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
     HostWaiter waiter;
@@ -157,7 +169,7 @@ class CpuMachine final : public Machine {
   std::uint64_t activity() override { return ready_.pushes(); }
 
   void shut_down() override {
-    if (workers_.empty()) return;
+    if (!watch_.joinable()) return;
     ready_.close();
     for (std::thread& t : workers_) t.join();
     workers_.clear();
@@ -173,14 +185,30 @@ class CpuMachine final : public Machine {
  private:
   static constexpr std::uint32_t kTurn = 64;
 
+  std::uint32_t threads() const { return device_.profile.host_helps ? count_ - 1 : count_; }
+
   void work(std::uint32_t worker) {
     if (device_.thread_start) device_.thread_start();
-    while (Lane* lane = ready_.take([this] { idle(); })) {
-      if (lane->replay != nullptr) {
-        replay(*lane);
-      } else {
-        follow(*lane, worker);
-      }
+    while (Lane* lane = ready_.take([this] { idle(); })) run(*lane, worker);
+  }
+
+  // The calling thread as the last of the workers, until the completion is done.
+  bool help(Completion& completion) {
+    HelpingHost host(ready_);
+    if (!completion.signal.park(host)) return true;
+    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
+    ready_.host_begins();
+    while (Lane* lane = ready_.take_as_host(host.ended, [this] { idle(); })) run(*lane, count_ - 1);
+    ready_.host_ends();
+    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
+    return true;
+  }
+
+  void run(Lane& lane, std::uint32_t worker) {
+    if (lane.replay != nullptr) {
+      replay(lane);
+    } else {
+      follow(lane, worker);
     }
   }
 

@@ -9,11 +9,12 @@
 
 namespace millstream::rt {
 
-class HostWaiter final : public Waiter {
+class HostWaiter : public Waiter {
  public:
   HostWaiter() : Waiter(Kind::host) {}
+  virtual ~HostWaiter() = default;
   /// By whoever published. The waiter may be gone when it returns.
-  void notify() {
+  virtual void notify() {
     const std::lock_guard lock(mutex_);
     notified_ = true;
     changed_.notify_one();

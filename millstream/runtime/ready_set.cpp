@@ -44,7 +44,25 @@ Lane* ReadySet::pop() {
 
 bool ReadySet::idle() const {
   const std::lock_guard lock(mutex_);
-  return levels_.load(std::memory_order_relaxed) == 0 && sleepers_ == workers_;
+  return levels_.load(std::memory_order_relaxed) == 0 && sleepers_ == workers_ + hosts_;
+}
+
+void ReadySet::host_begins() {
+  const std::lock_guard lock(mutex_);
+  ++hosts_;
+}
+
+void ReadySet::host_ends() {
+  const std::lock_guard lock(mutex_);
+  --hosts_;
+  // What woke the host may have been meant for another.
+  if (levels_.load(std::memory_order_relaxed) != 0) changed_.notify_one();
+}
+
+void ReadySet::end_host(std::atomic<bool>& ended) {
+  const std::lock_guard lock(mutex_);
+  ended.store(true, std::memory_order_release);
+  changed_.notify_all();
 }
 
 void ReadySet::close() {

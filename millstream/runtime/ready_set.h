@@ -25,6 +25,12 @@ class ReadySet {
   /// worker is about to sleep.
   template <class OnIdle>
   Lane* take(OnIdle on_idle);
+  /// For a host that works while it waits: null when `ended`, which `end_host` sets.
+  template <class OnIdle>
+  Lane* take_as_host(const std::atomic<bool>& ended, OnIdle on_idle);
+  void host_begins();
+  void host_ends();
+  void end_host(std::atomic<bool>& ended);
   /// Whether a lane of a higher level waits.
   bool higher_than(std::uint8_t level) const {
     return (levels_.load(std::memory_order_relaxed) & ((1u << level) - 1)) != 0;
@@ -37,6 +43,8 @@ class ReadySet {
 
  private:
   Lane* pop();
+  template <class Ended, class OnIdle>
+  Lane* take_unless(Ended ended, OnIdle on_idle);
 
   const std::uint32_t workers_;
   const std::uint32_t age_;
@@ -50,23 +58,36 @@ class ReadySet {
   std::atomic<std::uint32_t> levels_{0};  // bit l: level l is not empty
   std::atomic<std::uint64_t> pushes_{0};
   std::uint32_t sleepers_ = 0;
+  std::uint32_t hosts_ = 0;  // that work while they wait
   bool closed_ = false;
 };
 
 template <class OnIdle>
 Lane* ReadySet::take(OnIdle on_idle) {
+  return take_unless([] { return false; }, on_idle);
+}
+
+template <class OnIdle>
+Lane* ReadySet::take_as_host(const std::atomic<bool>& ended, OnIdle on_idle) {
+  return take_unless([&] { return ended.load(std::memory_order_acquire); }, on_idle);
+}
+
+template <class Ended, class OnIdle>
+Lane* ReadySet::take_unless(Ended ended, OnIdle on_idle) {
+  const auto changed = [&] { return levels_.load(std::memory_order_relaxed) != 0 || ended(); };
   // A lane often comes right behind: look a little before sleeping.
-  for (unsigned round = 0; round < 1000 && levels_.load(std::memory_order_relaxed) == 0; ++round) RealAtomics::relax(round % 64);
+  for (unsigned round = 0; round < 1000 && !changed(); ++round) RealAtomics::relax(round % 64);
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (ended()) return nullptr;
     if (Lane* lane = pop()) return lane;
     if (closed_) return nullptr;
-    if (++sleepers_ == workers_) {
+    if (++sleepers_ == workers_ + hosts_) {
       lock.unlock();
       on_idle();
       lock.lock();
     }
-    changed_.wait(lock, [&] { return levels_.load(std::memory_order_relaxed) != 0 || closed_; });
+    changed_.wait(lock, [&] { return changed() || closed_; });
     --sleepers_;
   }
 }

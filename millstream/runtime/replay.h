@@ -102,7 +102,7 @@ bool Replay::run_slice(Lane& lane, const Yield& yield) {
     // Its own first; another's only when it would stand still for a while.
     if (at == kNone && idle > 64) at = find(own);
     if (at == kNone) {
-      if (++idle < 2000) {
+      if (++idle < 2000 && tapes_left_.load(std::memory_order_relaxed) != 0) {
         RealAtomics::relax(idle % 64);
         if (idle % 64 == 0 && yield()) return true;
         continue;

@@ -29,6 +29,7 @@ struct Profile {
   std::uint32_t tasks_per_stream = 1024;            ///< queued at once, or on a tape
   std::uint32_t tasks_per_huge_stream = 1048576;
   std::uint32_t workers = 0;                        ///< threads that run tasks; 0: one a core
+  bool host_helps = false;                          ///< a host that waits without a deadline is one of the workers meanwhile
   std::uint32_t callback_threads = 1;
   std::uint32_t event_wait_ms = 0;                  ///< how long a record waits for a free event id
   std::uint32_t orphan_wait_ms = 2000;              ///< until a wait that nobody records for is called a deadlock
