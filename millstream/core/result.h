@@ -55,7 +55,7 @@ class [[nodiscard]] Result {
 template <>
 class [[nodiscard]] Result<void> {
  public:
-  Result() = default;
+  Result() {}  // not defaulted: `return {};` would clear the whole object first, on every success
   Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit by design
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }

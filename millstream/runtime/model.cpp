@@ -2,6 +2,7 @@
 #include "millstream/runtime/model.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -84,14 +85,6 @@ void let_go(const std::shared_ptr<BindingState>& binding) {
   const std::lock_guard lock(binding->stream.tapes_mutex);
   std::erase(binding->stream.bindings, binding);
   binding->stream.retired.push_back(binding);
-}
-
-// Whether the tape records for this wait behind it only.
-bool records_behind(const BindingState& binding, const Task& wait) {
-  for (std::size_t i = 0; i < wait.sequence; ++i) {
-    if (binding.tape[i].kind == TaskKind::site_record && binding.tape[i].site.site == wait.site.site) return false;
-  }
-  return true;
 }
 
 bool jumps(const BindingState& binding) {
@@ -214,11 +207,14 @@ Result<void> Model::finish() {
   }
   std::map<const RecordSite*, std::size_t> waits;
   for (const auto& b : m.bindings) {
+    const bool straight = !jumps(*b);
+    std::set<const RecordSite*> recorded;
     for (const Task& task : b->tape) {
+      if (task.kind == TaskKind::site_record) recorded.insert(task.site.site);
       if (task.kind != TaskKind::site_wait) continue;
       ++waits[task.site.site];
       // The first time it comes here nothing can have been recorded, unless a jump came from behind the record.
-      const bool only_later = &task.site.site->on() == b.get() && records_behind(*b, task) && !jumps(*b);
+      const bool only_later = straight && &task.site.site->on() == b.get() && recorded.count(task.site.site) == 0;
       if (only_later) return refuse(fmt::format("waits at task {} of {} for what that stream records later", task.sequence, b->stream.name()));
     }
   }

@@ -57,13 +57,14 @@ bool Replay::cut() {
         default:
           return false;
       }
-      Step step{nullptr, reinterpret_cast<const std::byte*>(&task), 0, 0};
-      if (task.kind == TaskKind::kernel && task.launch.blocks == 1 && task.launch.kernel->body != nullptr) {
-        step = {task.launch.kernel->body, task.arguments().data(), task.launch.bytes, 1};
-      } else if (task.kind == TaskKind::site_record || task.kind == TaskKind::site_wait) {
-        step.arguments = nullptr;  // nothing to run
+      const bool kernel = task.kind == TaskKind::kernel;
+      if (task.kind == TaskKind::site_record || task.kind == TaskKind::site_wait || (kernel && task.launch.kernel->body == nullptr)) {
+        steps_.push_back({nullptr, nullptr, 0, Step::Kind::nothing});
+      } else if (kernel && task.launch.blocks == 1) {
+        steps_.push_back({task.launch.kernel->body, task.arguments().data(), task.launch.bytes, Step::Kind::kernel});
+      } else {
+        steps_.push_back({nullptr, nullptr, 0, Step::Kind::task});
       }
-      steps_.push_back(step);
       Segment& s = segments_.back();
       s.count = i + 1 - s.first;
     }
@@ -212,22 +213,24 @@ bool Replay::asleep() const {
 }
 
 void Replay::run_tasks(const Segment& segment) {
-  const Step* step = &steps_[steps_begin_[segment.tape] + segment.first];
-  const Step* const end = step + segment.count;
-  for (; step != end; ++step) {
-    if (step->arguments == nullptr && step->body == nullptr) continue;
-    if (model_.dropping.load(std::memory_order_relaxed) || model_.context->stopped.load(std::memory_order_relaxed)) {
+  const std::atomic<bool>& dropping = model_.dropping;
+  const std::atomic<bool>& stopped = model_.context->stopped;
+  const Step* const tape = &steps_[steps_begin_[segment.tape]];
+  for (const Step *step = tape + segment.first, *const end = step + segment.count; step != end; ++step) {
+    if (step->kind == Step::Kind::nothing) continue;
+    if (dropping.load(std::memory_order_relaxed) || stopped.load(std::memory_order_relaxed)) {
       model_.dirty.store(true, std::memory_order_relaxed);
       return;
     }
-    BindingState& binding = *model_.bindings[segment.tape];
-    Task& task = binding.tape[static_cast<std::size_t>(step - &steps_[steps_begin_[segment.tape]])];
-    if (step->blocks == 1) {
+    if (step->kind == Step::Kind::kernel) {
       const Result<void> done = call_kernel(step->body, {0, 1, {step->arguments, step->bytes}});
-      if (!done.ok()) kernel_failed(binding.lane, task, done.error());
+      if (done.ok()) continue;
+      BindingState& binding = *model_.bindings[segment.tape];
+      kernel_failed(binding.lane, binding.tape[static_cast<std::size_t>(step - tape)], done.error());
       continue;
     }
-    perform(binding.lane, task);
+    BindingState& binding = *model_.bindings[segment.tape];
+    perform(binding.lane, binding.tape[static_cast<std::size_t>(step - tape)]);
   }
 }
 

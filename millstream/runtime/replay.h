@@ -30,12 +30,16 @@ class Replay {
  private:
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
-  // A kernel call, or another task without waits.
   struct Step {
+    enum class Kind : std::uint32_t {
+      nothing,  // a record or a wait: the segments' edges
+      kernel,   // of one block
+      task      // any other: the tape says what
+    };
     Result<void> (*body)(const KernelCall&);
     const std::byte* arguments;
     std::uint32_t bytes;
-    std::uint32_t blocks;  // 0: not a kernel of one block; the tape's task says what
+    Kind kind;
   };
   struct Segment {
     std::uint32_t tape;
