@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/src/acl/call.h"
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/step.h"
+
+namespace millstream::acl {
+namespace {
+
+thread_local void* current_context = nullptr;
+thread_local std::string recent_message;
+
+// Messages of the runtime begin with its own call's name.
+std::string_view without_native_call(std::string_view message) {
+  const std::size_t end = message.find(": "), name = message.substr(0, end).find("::");
+  if (end == std::string_view::npos || name == std::string_view::npos || message.substr(0, end).find(' ') != std::string_view::npos) return message;
+  return message.substr(end + 2);
+}
+
+}  // namespace
+
+HandleTable& handles() {
+  static auto* const table = new HandleTable;
+  return *table;
+}
+
+Devices& devices() {
+  static auto* const all = new Devices;
+  return *all;
+}
+
+Result<void> not_in_callback() {
+  if (!rt::in_callback()) return {};
+  return Error{ErrorCode::in_callback, "called from a host function"}.help(
+      "a host function must not call this interface; do it from a thread of your own after it has returned");
+}
+
+Result<void> not_null(std::initializer_list<Argument> arguments) {
+  for (const Argument& a : arguments) {
+    if (a.value == nullptr) return Error{ErrorCode::null_argument, fmt::format("{} is null", a.name)};
+  }
+  return {};
+}
+
+Error not_found(HandleType type, const void* handle) {
+  return Error{ErrorCode::bad_handle, fmt::format("{} {}", handle, handles().why_not_found(handle))}.help(
+      fmt::format("pass {} that is live", to_string(type)));
+}
+
+Result<Use<ContextObject>> current() {
+  if (current_context != nullptr) {
+    HandleTable::Pin pin = handles().find(HandleType::context, current_context);
+    if (pin) return Use<ContextObject>(std::move(pin));
+  }
+  return Error{ErrorCode::no_context, current_context == nullptr ? "this thread has no current context"
+                                                                 : "the current context of this thread was destroyed"}
+      .help("aclrtSetDevice or aclrtSetCurrentContext first");
+}
+
+void make_current(void* context) { current_context = context; }
+
+Error foreign(const char* what, const rt::ContextState& of, const ContextObject& here) {
+  return Error{ErrorCode::wrong_context, fmt::format("{} belongs to context {} of device {}; current is context {} of device {}", what, of.number,
+                                                     of.device.number, here.native.number(), here.native.state()->device.number)}
+      .help("aclrtSetCurrentContext to the context it was made in");
+}
+
+Result<StreamUse> stream_here(const void* handle) {
+  std::optional<Use<StreamObject>> named;
+  if (handle != nullptr) {
+    MST_TRY(named, find<StreamObject>(handle));
+  }
+  MST_TRY(Use<ContextObject> context, current());
+  if (named) MST_TRY_VOID(belongs("the stream", *named, context));
+  return StreamUse(std::move(context), std::move(named));
+}
+
+Result<Deadline> milliseconds(std::int32_t timeout) {
+  if (timeout == -1) return Deadline(never);
+  if (timeout > 0) return Deadline(std::chrono::milliseconds(timeout));
+  return Error{ErrorCode::bad_value, fmt::format("a time-out of {} ms", timeout)}.help("-1 for ever, or more than 0");
+}
+
+aclError report(const char* call, const Error& error) noexcept {
+  const ErrorCodeInfo& info = error_code_info(error.code);
+  const int number = info.acl != 0 ? info.acl : error_code_info(ErrorCode::internal).acl;
+  try {
+    std::string text = fmt::format("{}: {} [{} {}]", call, without_native_call(error.message), number, info.word);
+    for (const Note& n : error.notes) text += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", n.text);
+    recent_message = std::move(text);
+  } catch (const std::bad_alloc&) {
+    recent_message.clear();  // the number says it
+  }
+  return number;
+}
+
+}  // namespace millstream::acl
+
+using namespace millstream;
+
+const char* aclGetRecentErrMsg(void) { return acl::recent_message.c_str(); }

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+// What programs see of acl/acl.h. Wrong use of each call is in misuse_table.cpp.
+#include "tests/compat/acl_fixture.h"
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace millstream {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Backends, Acl, testing::Values("cpu", "sim"), backend_of);
+
+void add_block(const int* in, int* out, std::size_t n) {
+  for (std::size_t i = mst_block_index(); i < n; i += mst_block_count()) out[i] = in[i] + 1;
+}
+void throws() { throw std::runtime_error("no such luck"); }
+int returns(int status) { return status; }
+void count(std::atomic<int>* counter) { ++*counter; }
+void set(void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }
+
+TEST_P(Acl, CopiesAndKernelsOfAStreamRunInOrder) {
+  for (const aclrtStream s : {stream(), static_cast<aclrtStream>(nullptr)}) {
+    std::vector<int> host(100), back(100);
+    for (int i = 0; i < 100; ++i) host[static_cast<std::size_t>(i)] = i;
+    void *in = nullptr, *out = nullptr;
+    OK(aclrtMalloc(&in, 400, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtMalloc(&out, 400, ACL_MEM_MALLOC_NORMAL_ONLY));
+    OK(aclrtMemsetAsync(out, 400, -1, 400, s));
+    OK(aclrtMemcpyAsync(in, 400, host.data(), 400, ACL_MEMCPY_HOST_TO_DEVICE, s));
+    OK(MST_LAUNCH(add_block, 8, nullptr, s)(static_cast<int*>(in), static_cast<int*>(out), 100));
+    OK(aclrtMemcpyAsync(back.data(), 400, out, 400, ACL_MEMCPY_DEVICE_TO_HOST, s));
+    OK(aclrtSynchronizeStream(s));
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(back[static_cast<std::size_t>(i)], i + 1);
+    OK(aclrtFree(in));
+    CODE(107017, aclrtFree(in));
+    OK(aclrtFree(out));
+  }
+}
+
+TEST_P(Acl, ASynchronousCopyDoesNotWaitForTheDefaultStream) {
+  const aclrtEvent gate = latch();
+  int to = 0;
+  const int first = 1, second = 2;
+  OK(aclrtStreamWaitEvent(nullptr, gate));
+  OK(aclrtMemcpyAsync(&to, 4, &first, 4, ACL_MEMCPY_HOST_TO_DEVICE, nullptr));
+  OK(aclrtMemcpy(&to, 4, &second, 4, ACL_MEMCPY_HOST_TO_DEVICE));
+  EXPECT_EQ(to, 2);
+  const aclrtStream s = stream();
+  OK(aclrtRecordEvent(gate, s));
+  OK(aclrtSynchronizeStream(nullptr));
+  EXPECT_EQ(to, 1);
+}
+
+TEST_P(Acl, AKernelThatThrowsOrReturnsANumberFailsItsTask) {
+  const aclrtStream s = stream();
+  OK(MST_LAUNCH(throws, 1, nullptr, s)());
+  CODE(507015, aclrtSynchronizeStream(s));
+  EXPECT_TRUE(said("no such luck")) << aclGetRecentErrMsg();
+  OK(MST_LAUNCH(returns, 3, nullptr, s)(7));
+  CODE(507015, aclrtSynchronizeStream(s));
+  OK(MST_LAUNCH(returns, 3, nullptr, s)(0));
+  OK(aclrtSynchronizeStream(s));
+  EXPECT_EQ(mst_block_count(), 0u);
+}
+
+TEST_P(Acl, DestroyingAStreamRunsItsTasksAndReturnsTheErrorThatNobodySaw) {
+  std::atomic<int> counter{0};
+  aclrtStream s = stream();
+  OK(MST_LAUNCH(throws, 1, nullptr, s)());
+  for (int i = 0; i < 100; ++i) OK(MST_LAUNCH(count, 1, nullptr, s)(&counter));
+  CODE(507015, aclrtDestroyStream(s));
+  EXPECT_TRUE(said("the stream was destroyed")) << aclGetRecentErrMsg();
+  EXPECT_EQ(counter, 100);
+  CODE(107017, aclrtDestroyStream(s));
+  s = stream();
+  const aclrtEvent gate = latch();
+  OK(aclrtStreamWaitEvent(s, gate));
+  OK(MST_LAUNCH(count, 1, nullptr, s)(&counter));
+  aclrtDestroyStreamForce(s);
+  CODE(107017, aclrtStreamAbort(s));
+  EXPECT_EQ(counter, 100);
+}
+
+TEST_P(Acl, ADeviceIsOpenUntilItsLastReset) {
+  OK(aclrtSetDevice(0));
+  const aclrtStream s = stream();
+  OK(aclrtResetDevice(0));
+  aclrtStreamStatus status;
+  OK(aclrtStreamQuery(s, &status));
+  std::atomic<int> counter{0};
+  const aclrtEvent e = latch();
+  for (int i = 0; i < 100; ++i) OK(MST_LAUNCH(count, 1, nullptr, s)(&counter));
+  OK(aclrtResetDevice(0));
+  EXPECT_EQ(counter, 100);
+  CODE(107017, aclrtSynchronizeStream(s));
+  CODE(107017, aclrtSynchronizeEvent(e));
+  CODE(107002, aclrtSynchronizeStream(nullptr));
+  CODE(107002, aclrtResetDevice(0));
+  CODE(107002, aclrtResetDeviceForce(0));
+  OK(aclrtSetDevice(0));
+  CODE(107017, aclrtSynchronizeStream(s));
+}
+
+TEST_P(Acl, AResetWithCreatedContextsIsRefusedWithAListOfThem) {
+  aclrtContext primary = nullptr, created = nullptr, now = nullptr;
+  OK(aclrtGetCurrentContext(&primary));
+  OK(aclrtCreateContext(&created, 0));
+  OK(aclrtGetCurrentContext(&now));
+  EXPECT_EQ(now, created);
+  const aclrtStream s = stream();
+  CODE(507007, aclrtResetDevice(0));
+  EXPECT_TRUE(said("context 1 with 2 streams")) << aclGetRecentErrMsg();
+  OK(aclrtSynchronizeStream(s));
+  OK(aclrtSetCurrentContext(primary));
+  CODE(107003, aclrtSynchronizeStream(s));
+  CODE(107000, aclrtDestroyContext(primary));
+  OK(aclrtDestroyContext(created));
+  CODE(107017, aclrtDestroyContext(created));
+  CODE(107017, aclrtSynchronizeStream(s));
+  OK(aclrtCreateContext(&created, 0));
+  OK(aclrtResetDeviceForce(0));
+  CODE(107017, aclrtSetCurrentContext(created));
+}
+
+TEST_P(Acl, TheCurrentContextIsTheThreadsOwn) {
+  aclrtContext created = nullptr;
+  OK(aclrtCreateContext(&created, 0));
+  const aclrtStream s = stream();
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    CODE(107002, aclrtSynchronizeDevice());
+    EXPECT_TRUE(said("no current context")) << aclGetRecentErrMsg();
+    CODE(107002, aclrtSynchronizeStream(s));
+    OK(aclrtSetCurrentContext(created));
+    OK(aclrtSynchronizeStream(s));
+    step = 1;
+    while (step != 2) std::this_thread::yield();
+    CODE(107002, aclrtSynchronizeDevice());
+    EXPECT_TRUE(said("was destroyed")) << aclGetRecentErrMsg();
+  });
+  while (step != 1) std::this_thread::yield();
+  CODE(100000, aclrtGetDevice(nullptr));
+  EXPECT_TRUE(said("aclrtGetDevice: deviceId is null [100000")) << aclGetRecentErrMsg();
+  OK(aclrtDestroyContext(created));
+  step = 2;
+  other.join();
+  EXPECT_TRUE(said("aclrtGetDevice: deviceId is null [100000")) << aclGetRecentErrMsg();
+  CODE(107002, aclrtSynchronizeDevice());
+  OK(aclrtSetCurrentContext(nullptr));
+  CODE(107002, aclrtSynchronizeDevice());
+}
+
+TEST_P(Acl, TheTwoKindsOfEventsAndTheirTwoQueries) {
+  const aclrtStream s = stream();
+  const aclrtEvent bit = latch(), snap = snapshot();
+  aclrtEventStatus old;
+  aclrtEventRecordedStatus recorded;
+  OK(aclrtQueryEvent(snap, &old));
+  EXPECT_EQ(old, 0);
+  OK(aclrtQueryEventStatus(snap, &recorded));
+  EXPECT_EQ(recorded, 1);
+  OK(aclrtQueryEvent(bit, &old));
+  EXPECT_EQ(old, 1);
+  OK(aclrtQueryEventStatus(bit, &recorded));
+  EXPECT_EQ(recorded, 0);
+  OK(aclrtStreamWaitEvent(s, snap));  // never recorded: nothing to wait for
+  OK(aclrtRecordEvent(bit, s));
+  OK(aclrtSynchronizeEvent(bit));
+  OK(aclrtQueryEventStatus(bit, &recorded));
+  EXPECT_EQ(recorded, 1);
+  OK(aclrtResetEvent(bit, s));
+  OK(aclrtSynchronizeStream(s));
+  OK(aclrtQueryEventStatus(bit, &recorded));
+  EXPECT_EQ(recorded, 0);
+  CODE(107000, aclrtResetEvent(snap, s));
+  OK(aclrtDestroyEvent(snap));
+  CODE(107017, aclrtRecordEvent(snap, s));
+}
+
+TEST_P(Acl, ElapsedTimeNeedsTwoTimedAndCompleteRecords) {
+  const aclrtStream s = stream();
+  const aclrtEvent start = snapshot(), end = snapshot(), plain = snapshot(ACL_EVENT_SYNC), silent = snapshot(ACL_EVENT_TIME_LINE);
+  float ms = -1;
+  CODE(107006, aclrtEventElapsedTime(&ms, start, end));
+  OK(aclrtRecordEvent(start, s));
+  const aclrtEvent gate = latch();
+  OK(aclrtStreamWaitEvent(s, gate));
+  OK(aclrtRecordEvent(end, s));
+  CODE(507006, aclrtEventElapsedTime(&ms, start, end));
+  EXPECT_EQ(ms, -1);
+  OK(aclrtRecordEvent(gate, nullptr));
+  OK(aclrtSynchronizeEvent(end));
+  OK(aclrtEventElapsedTime(&ms, start, end));
+  EXPECT_GT(ms, 0);
+  CODE(107007, aclrtEventElapsedTime(&ms, end, start));
+  CODE(107006, aclrtEventElapsedTime(&ms, plain, end));
+  CODE(107000, aclrtStreamWaitEvent(s, silent));
+}
+
+TEST_P(Acl, AWaitForAnEventOfAnotherContextIsAllowedARecordIsNot) {
+  const aclrtEvent e = snapshot();
+  const aclrtStream here = stream();
+  OK(aclrtRecordEvent(e, here));
+  aclrtContext created = nullptr;
+  OK(aclrtCreateContext(&created, 0));
+  const aclrtStream there = stream();
+  OK(aclrtStreamWaitEvent(there, e));
+  OK(aclrtSynchronizeStream(there));
+  CODE(107003, aclrtRecordEvent(e, there));
+  CODE(107003, aclrtDestroyEvent(e));
+}
+
+TEST_P(Acl, AModeIsPassedByAddressAndSetOnce) {
+  const aclrtStream s = stream(), other = stream();
+  // As the article has it: the constant is a null pointer.
+  CODE(100000, aclrtSetStreamAttribute(s, ACL_STREAM_ATTR_FAILURE_MODE, ACL_CONTINUE_ON_FAILURE));
+  aclrtStreamAttrValue value{};
+  value.failureMode = ACL_STOP_ON_FAILURE;
+  OK(aclrtSetStreamAttribute(s, ACL_STREAM_ATTR_FAILURE_MODE, &value));
+  CODE(107000, aclrtSetStreamFailureMode(s, ACL_STOP_ON_FAILURE));
+  CODE(107000, aclrtSetStreamFailureMode(other, ACL_CONTINUE_ON_FAILURE));
+  CODE(107000, aclrtSetStreamFailureMode(other, 2));
+  OK(aclrtSetStreamFailureMode(other, ACL_STOP_ON_FAILURE));
+  CODE(100000, aclrtSetStreamFailureMode(nullptr, ACL_STOP_ON_FAILURE));
+  CODE(207000, aclrtSetStreamAttribute(s, static_cast<aclrtStreamAttr>(9), &value));
+}
+
+TEST_P(Acl, AContextThatStopsRefusesWorkUntilItIsDestroyed) {
+  aclrtContext created = nullptr;
+  OK(aclrtCreateContext(&created, 0));
+  const aclrtStream s = stream(), other = stream();
+  OK(aclrtSetStreamFailureMode(s, ACL_STOP_ON_FAILURE));
+  OK(MST_LAUNCH(throws, 1, nullptr, s)());
+  CODE(507015, aclrtSynchronizeStream(s));
+  CODE(507015, aclrtSynchronizeStream(s));
+  CODE(107035, aclrtSynchronizeStream(other));
+  EXPECT_TRUE(said("throws")) << aclGetRecentErrMsg();
+  std::atomic<int> counter{0};
+  CODE(107035, MST_LAUNCH(count, 1, nullptr, other)(&counter));
+  aclrtStreamStatus status;
+  CODE(107035, aclrtStreamQuery(other, &status));
+  CODE(507015, aclrtSynchronizeDevice());
+  aclrtDestroyContext(created);
+  OK(aclrtSetDevice(0));
+  OK(aclrtSynchronizeDevice());
+  EXPECT_EQ(counter, 0);
+}
+
+TEST_P(Acl, ASynchroniseThatTimesOutLeavesTheWorkRunning) {
+  const aclrtStream s = stream();
+  const aclrtEvent gate = latch();
+  OK(aclrtStreamWaitEvent(s, gate));
+  CODE(507046, aclrtSynchronizeStreamWithTimeout(s, 10));
+  EXPECT_TRUE(said("waits for event")) << aclGetRecentErrMsg();
+  CODE(107000, aclrtSynchronizeStreamWithTimeout(s, 0));
+  CODE(107000, aclrtSynchronizeStreamWithTimeout(s, -2));
+  aclrtStreamStatus status;
+  OK(aclrtStreamQuery(s, &status));
+  EXPECT_EQ(status, ACL_STREAM_STATUS_NOT_READY);
+  OK(aclrtRecordEvent(gate, nullptr));
+  OK(aclrtSynchronizeStreamWithTimeout(s, -1));
+  OK(aclrtStreamQuery(s, &status));
+  EXPECT_EQ(status, ACL_STREAM_STATUS_COMPLETE);
+}
+
+TEST_P(Acl, AnAbortDropsWhatIsQueued) {
+  const aclrtStream s = stream();
+  const aclrtEvent gate = latch();
+  std::atomic<int> counter{0};
+  OK(aclrtStreamWaitEvent(s, gate));
+  OK(MST_LAUNCH(count, 1, nullptr, s)(&counter));
+  OK(aclrtStreamAbort(s));
+  OK(MST_LAUNCH(count, 1, nullptr, s)(&counter));
+  aclrtSynchronizeStream(s);
+  EXPECT_EQ(counter, 1);
+}
+
+TEST_P(Acl, AHostFunctionRunsInItsPlace) {
+  const aclrtStream s = stream();
+  std::atomic<int> flag{0}, seen{0};
+  OK(aclrtLaunchHostFunc(s, set, &flag));
+  struct Both {
+    std::atomic<int>*flag, *seen;
+  } both{&flag, &seen};
+  OK(aclrtLaunchHostFunc(
+      s,
+      [](void* p) {
+        const auto& b = *static_cast<Both*>(p);
+        *b.seen = b.flag->load();
+      },
+      &both));
+  OK(aclrtSynchronizeStream(s));
+  EXPECT_EQ(seen, 1);
+}
+
+TEST_P(Acl, PrioritiesAreNotClamped) {
+  std::int32_t least = -1, greatest = -1;
+  OK(aclrtDeviceGetStreamPriorityRange(&least, &greatest));
+  EXPECT_EQ(least, 7);
+  EXPECT_EQ(greatest, 0);
+  aclrtStream s = nullptr;
+  OK(aclrtCreateStreamWithConfig(&s, 7, ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_HUGE));
+  OK(aclrtDestroyStream(s));
+  CODE(107000, aclrtCreateStreamWithConfig(&s, 8, 0));
+  CODE(107000, aclrtCreateStreamWithConfig(&s, 0, 0x20));
+  CODE(207000, aclrtCreateStreamWithConfig(&s, 0, ACL_STREAM_CPU_SCHEDULE));
+}
+
+TEST_P(Acl, AProfileLimitsItsStreamsAndADestroyMakesRoom) {
+  reopen("edge");
+  std::vector<aclrtStream> all;
+  aclrtStream s = nullptr;
+  while (aclrtCreateStream(&s) == ACL_SUCCESS) all.push_back(s);
+  CODE(207008, aclrtCreateStream(&s));
+  EXPECT_EQ(all.size(), 511u);  // and the default stream
+  aclrtContext c = nullptr;
+  CODE(207008, aclrtCreateContext(&c, 0));
+  OK(aclrtDestroyStream(all.back()));
+  OK(aclrtCreateStream(&s));
+  OK(aclrtResetDevice(0));
+  setenv("MILLSTREAM_PROFILE", "nonesuch", 1);
+  CODE(107000, aclrtSetDevice(0));
+  EXPECT_TRUE(said("MILLSTREAM_PROFILE is \"nonesuch\"") && said("a2")) << aclGetRecentErrMsg();
+  unsetenv("MILLSTREAM_PROFILE");
+  setenv("MILLSTREAM_DEVICE", "gpu", 1);
+  CODE(107000, aclrtSetDevice(0));
+  EXPECT_TRUE(said("cpu or sim")) << aclGetRecentErrMsg();
+}
+
+TEST_P(Acl, ADevicesMemoryEndsWithItTheHostsDoesNot) {
+  void *device = nullptr, *host = nullptr;
+  OK(aclrtMalloc(&device, 64, ACL_MEM_MALLOC_HUGE_ONLY));
+  OK(aclrtMallocHost(&host, 64));
+  CODE(107017, aclrtFreeHost(device));
+  CODE(107017, aclrtFree(host));
+  OK(aclrtMemset(device, 64, 1, 64));
+  OK(aclrtResetDevice(0));
+  CODE(107002, aclrtFreeHost(host));
+  OK(aclrtSetDevice(0));
+  CODE(107017, aclrtFree(device));
+  OK(aclrtFreeHost(host));
+}
+
+TEST_P(Acl, InitAndFinalizeComeInPairs) {
+  CODE(107000, aclFinalize());
+  OK(aclInit(nullptr));
+  CODE(107000, aclInit(""));
+  CODE(207000, aclInit("acl.json"));
+  OK(aclFinalize());
+}
+
+TEST_P(Acl, WhatIsMadeInAContextWhileItEndsEndsWithIt) {
+  aclrtContext primary = nullptr;
+  OK(aclrtGetCurrentContext(&primary));
+  for (int round = 0; round < 30; ++round) {
+    aclrtContext created = nullptr;
+    OK(aclrtCreateContext(&created, 0));
+    std::vector<aclrtStream> made;
+    std::atomic<bool> begun{false};
+    std::thread other([&] {
+      OK(aclrtSetCurrentContext(created));
+      aclError error = ACL_SUCCESS;
+      while (error == ACL_SUCCESS && made.size() < 1000) {
+        aclrtStream s = nullptr;
+        error = aclrtCreateStream(&s);
+        if (error == ACL_SUCCESS) made.push_back(s);
+        begun = true;
+      }
+      EXPECT_TRUE(made.size() == 1000 || error == 107002 || error == 107017) << aclGetRecentErrMsg();
+    });
+    while (!begun) std::this_thread::yield();
+    OK(aclrtDestroyContext(created));
+    other.join();
+    OK(aclrtSetCurrentContext(primary));
+    aclrtStreamStatus status;
+    for (const aclrtStream s : made) CODE(107017, aclrtStreamQuery(s, &status));
+  }
+}
+
+TEST_P(Acl, ThreadsThatUseAndDestroyTheSameStreamsGetCodesAndNoCrash) {
+  constexpr int kStreams = 8;
+  std::atomic<aclrtStream> streams[kStreams];
+  for (auto& s : streams) s = stream();
+  aclrtContext context = nullptr;
+  OK(aclrtGetCurrentContext(&context));
+  const aclrtEvent e = snapshot();
+  std::atomic<int> counter{0}, wrong{0}, alive{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      OK(aclrtSetCurrentContext(context));
+      const auto expected = [&](aclError error) {
+        if (error != ACL_SUCCESS && error != 107017) ++wrong;
+      };
+      for (unsigned i = 0; i < 400; ++i) {
+        std::atomic<aclrtStream>& slot = streams[(i * 7 + t * 3) % kStreams];
+        const aclrtStream s = slot;
+        switch ((i + t) % 6) {
+          case 0: {
+            expected(aclrtDestroyStream(s));
+            aclrtStream fresh = nullptr;
+            expected(aclrtCreateStream(&fresh));
+            aclrtStream old = s;
+            if (slot.compare_exchange_strong(old, fresh)) {
+              ++alive;
+            } else {
+              expected(aclrtDestroyStream(fresh));
+            }
+            break;
+          }
+          case 1: expected(aclrtSynchronizeStream(s)); break;
+          case 2: expected(aclrtRecordEvent(e, s)); break;
+          case 3: expected(aclrtStreamWaitEvent(s, e)); break;
+          default: expected(MST_LAUNCH(count, 1, nullptr, s)(&counter));
+        }
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(wrong, 0) << aclGetRecentErrMsg();
+  EXPECT_GT(alive, 0);
+  OK(aclrtSynchronizeDevice());
+}
+
+}  // namespace
+}  // namespace millstream

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+mst_test(acl_test SOURCES compat/acl_test.cpp LINK ascendcl)
+add_library(acl_header OBJECT compat/acl_header.c)
+set_target_properties(acl_header PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+target_compile_options(acl_header PRIVATE -Wall -Wextra -Werror -pedantic-errors)
+target_link_libraries(acl_header PRIVATE ascendcl)
+mst_test(handle_table_test SOURCES compat/handle_table_test.cpp $<TARGET_OBJECTS:acl_header> LINK mst_acl)
