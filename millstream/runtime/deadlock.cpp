@@ -82,7 +82,8 @@ std::vector<Parked> parked_lanes(DeviceState& device) {
       }
       for_each_task(*lane, [&](const Task& task) {
         if (out[i].text.empty()) out[i].text = describe(*lane, task, out[i].awaited);
-        if (const Awaited* what = recorded_by(task)) {
+        const bool asked = task.kind == TaskKind::execute && recorded_by(task) == lane->parked_on;  // the model records it
+        if (const Awaited* what = asked ? nullptr : recorded_by(task)) {
           auto& list = recorders[what];
           if (list.empty() || list.back() != i) list.push_back(i);
         }

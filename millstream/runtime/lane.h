@@ -39,6 +39,8 @@ struct Lane : Waiter {
   TaskQueue queue;
   /// Tasks submitted so far, under queue.lock; read by others for reports and drops.
   std::atomic<std::uint64_t> submitted{0};
+  /// Tasks with a smaller sequence are over, as a host's wait was told; the holder may still count the last of them.
+  std::atomic<std::uint64_t> synced{0};
   /// Tasks with a smaller sequence are dropped.
   std::atomic<std::uint64_t> drop_until{0};
 

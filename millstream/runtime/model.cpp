@@ -61,7 +61,7 @@ Result<void> own_stream(const char* call, const ModelState& model, const StreamS
 
 std::shared_ptr<BindingState> binding_of(const ModelState& model, const StreamState& stream) {
   for (const auto& b : model.bindings) {
-    if (&b->stream == &stream) return b;
+    if (b->model != nullptr && &b->stream == &stream) return b;
   }
   return nullptr;
 }
@@ -80,9 +80,10 @@ void wait_for_executions(ModelState& model) {
   if (last) model.context->device.machine->host_wait(*last, never, false);
 }
 
-// The tape goes to the stream, which keeps it.
+// The tape goes to the stream, which keeps it. The stream may end before the model does.
 void let_go(const std::shared_ptr<BindingState>& binding) {
   const std::lock_guard lock(binding->stream.tapes_mutex);
+  binding->model = nullptr;
   std::erase(binding->stream.bindings, binding);
   binding->stream.retired.push_back(binding);
 }
@@ -103,6 +104,7 @@ Result<void> end_model(const char* call, ModelState& model) {
   for (unsigned round = 0; model.replay && !model.replay->asleep(); ++round) RealAtomics::relax(round);
   // Its last worker may still be leaving the tape.
   for (const auto& binding : model.bindings) {
+    if (binding->model == nullptr) continue;
     for (unsigned round = 0; binding->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
     let_go(binding);
   }
@@ -202,7 +204,7 @@ Result<void> Model::finish() {
   if (std::none_of(m.bindings.begin(), m.bindings.end(), is_head)) return refuse("has no head: nothing would start").help("bind a stream as head");
   if (std::none_of(m.bindings.begin(), m.bindings.end(), is_ended)) return refuse("has no stream whose tasks are ended").help("end_tasks of at least one");
   for (const auto& label : m.labels) {
-    if (label->binding == nullptr) return refuse(fmt::format("jumps to label {}, which is placed nowhere", label->number));
+    if (label->binding == nullptr || label->binding->model == nullptr) return refuse(fmt::format("jumps to label {}, which is placed nowhere", label->number));
     if (label->binding->model != &m) return refuse(fmt::format("jumps to label {}, which is in model {}", label->number, label->binding->model->number));
   }
   std::map<const RecordSite*, std::size_t> waits;

@@ -107,6 +107,7 @@ void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
     completion.error = std::move(error);
   }
   if (task.sync.counted) lane.context.device.event_ids.give_back();
+  if (task.kind == TaskKind::marker) lane.synced.store(task.sequence + 1, std::memory_order_release);
   wake_all(completion.signal.publish());
 }
 

@@ -219,7 +219,9 @@ Result<bool> Stream::query() const {
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle("Stream::query", state_->name());
   if (state_->context->stopped.load(std::memory_order_acquire)) return stopped("Stream::query", *state_->context);
   state_->context->device.machine->poll();
-  const bool complete = state_->lane.token.pending() == 0;
+  const Lane& lane = state_->lane;
+  const std::uint64_t submitted = lane.submitted.load(std::memory_order_acquire);
+  const bool complete = lane.token.pending() == 0 || lane.synced.load(std::memory_order_acquire) >= submitted;
   TraceRecorder& trace = state_->context->device.trace;
   if (complete && trace.on()) trace.host(TraceEvent::Kind::query_done, &state_->lane, 0);
   return complete;
@@ -250,6 +252,13 @@ Result<void> Stream::set_failure_mode(FailureMode mode) {
   ContextState& context = *s.context;
   if (s.is_default && !context.device.profile.default_stream_failure_mode) return null_argument(kCall, "the stream (the default stream keeps its mode)");
   if (s.closed.load(std::memory_order_acquire)) return closed_handle(kCall, s.name());
+  {
+    const std::lock_guard tapes(s.tapes_mutex);
+    if (!s.bindings.empty()) {
+      return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {}", kCall, s.name(), s.bindings.front()->model->number)}.help(
+          "set the mode before the stream is bound");
+    }
+  }
   const std::lock_guard lock(s.mode_mutex);
   if (s.mode) return Error{ErrorCode::bad_state, fmt::format("{}: the mode of {} was set before", kCall, s.name())}.help("it can be set once");
   if (mode == FailureMode::proceed && context.stops.load(std::memory_order_seq_cst)) {

@@ -74,7 +74,7 @@ class Stream {
   /// with the number of others in a note; context_stopped; deadlock; sync_timeout with what the stream waits for. A
   /// persistent stream: nothing to wait for.
   Result<void> synchronize(Deadline deadline = never);
-  /// Once a stream. Errors: bad_state the second time, or `proceed` in a context that stops; null_argument for the
+  /// Once a stream. Errors: bad_state the second time, of a bound stream, or `proceed` in a context that stops; null_argument for the
   /// default stream unless the profile allows it.
   Result<void> set_failure_mode(FailureMode mode);
   /// Drops what is queued; the task that runs ends. Later submits are accepted after the return.

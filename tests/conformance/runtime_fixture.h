@@ -25,7 +25,7 @@ class OnEveryBackend : public testing::TestWithParam<BackendId> {
     context.reset();
     device.reset();
     if (profile.workers == 0) profile.workers = 2;
-    profile.orphan_wait_ms = 50;
+    if (profile.orphan_wait_ms == Profile{}.orphan_wait_ms) profile.orphan_wait_ms = 50;
     Result<Device> opened = Device::open(GetParam(), 0, profile);
     ASSERT_TRUE(opened.ok()) << to_string(opened.error());
     device.emplace(std::move(*opened));

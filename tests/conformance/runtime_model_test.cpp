@@ -65,6 +65,14 @@ TEST_P(OnEveryBackend, ARecordedModelRunsAsOftenAsItIsExecuted) {
   EXPECT_OK(b.close());
 }
 
+TEST_P(OnEveryBackend, TheFailureModeOfABoundStreamIsSetBeforeOrAfter) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head);
+  EXPECT_CODE(bad_state, a.set_failure_mode(FailureMode::proceed));
+  EXPECT_OK(r.model.unbind(a));
+  EXPECT_OK(a.set_failure_mode(FailureMode::proceed));
+}
+
 TEST_P(OnEveryBackend, AForwardWaitMeetsTheRecordThatIsRecordedLater) {
   Recording r(*context);
   Stream a = r.bound(StreamRole::head), b = r.bound(StreamRole::head);
@@ -226,6 +234,36 @@ TEST_P(OnEveryBackend, AWaitForAnUntakenBranchIsADeadlockOfThatExecutionOnly) {
   EXPECT_OK(r.model.execute());
   take = 0;
   EXPECT_CODE(deadlock, r.model.execute());
+}
+
+TEST_P(OnEveryBackend, AnExecutionThatWaitsForAnEventOutsideIsNoCycle) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head);
+  Event gate = event(Event::Kind::latch);
+  EXPECT_OK(a.wait(gate));
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  EXPECT_CODE(sync_timeout, r.model.execute(std::chrono::milliseconds(20)));
+  Stream s = stream();
+  EXPECT_OK(s.record(gate));
+  EXPECT_OK(context->default_stream().synchronize());
+  EXPECT_OK(r.model.execute());
+}
+
+TEST_P(OnEveryBackend, AStreamMayEndBeforeTheModelItWasUnboundFrom) {
+  Recording r(*context);
+  static const KernelFunction nothing{"nothing"};
+  {
+    Stream a = r.bound(StreamRole::head);
+    EXPECT_OK(a.launch(nothing, {}, {}));
+    EXPECT_OK(r.model.end_tasks(a));
+    EXPECT_OK(r.model.finish());
+    EXPECT_OK(r.model.execute());
+    EXPECT_OK(r.model.unbind(a));
+  }
+  Stream b = stream({.persistent = true});
+  EXPECT_CODE(not_bound, r.model.unbind(b));
+  EXPECT_OK(r.model.close());
 }
 
 TEST_P(OnEveryBackend, ALoopWithoutEndIsStoppedByTheProfile) {
