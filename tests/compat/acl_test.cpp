@@ -252,7 +252,7 @@ TEST_P(Acl, ASynchroniseThatTimesOutLeavesTheWorkRunning) {
   const aclrtStream s = stream();
   const aclrtEvent gate = latch();
   OK(aclrtStreamWaitEvent(s, gate));
-  CODE(507046, aclrtSynchronizeStreamWithTimeout(s, 10));
+  CODE(507046, aclrtSynchronizeStreamWithTimeout(s, 200));
   EXPECT_TRUE(said("waits for event")) << aclGetRecentErrMsg();
   CODE(107000, aclrtSynchronizeStreamWithTimeout(s, 0));
   CODE(107000, aclrtSynchronizeStreamWithTimeout(s, -2));

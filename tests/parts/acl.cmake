@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-mst_test(acl_test SOURCES compat/acl_test.cpp LINK ascendcl)
+mst_test(acl_test SOURCES compat/acl_test.cpp compat/acl_model_test.cpp LINK ascendcl)
 add_library(acl_header OBJECT compat/acl_header.c)
 set_target_properties(acl_header PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
 target_compile_options(acl_header PRIVATE -Wall -Wextra -Werror -pedantic-errors)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices, contexts, streams, events, notifies, memory. Written from public documentation, not from another header;
+ * Devices, contexts, streams, events, notifies, memory, model instances. Written from public documentation, not from another header;
  * docs/acl.md says what is there, docs/misuse.md what each call answers to wrong use. C11 and C++.
  *
  * A handle is a number: no call looks behind it, and a stale or random one gives 107017. A null stream is the default
@@ -18,6 +18,7 @@ typedef void *aclrtContext;
 typedef void *aclrtStream;
 typedef void *aclrtEvent;
 typedef void *aclrtNotify;
+typedef void *aclmdlRI;
 typedef void (*aclrtHostFunc)(void *args);
 
 /* Devices. Each SetDevice adds a reference and makes the primary context current; ResetDevice takes one away. */
@@ -124,6 +125,29 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, a
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind, aclrtStream stream);
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count);
 aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count, aclrtStream stream);
+
+/*
+ * Model instances: tasks recorded once on persistent streams, run many times. Between BuildBegin and BuildEnd what is
+ * submitted to a bound stream is recorded and does not run. A stream is bound to one model at a time.
+ */
+#define ACL_MODEL_STREAM_FLAG_HEAD 0x00000000U    /* runs from the start of an execution */
+#define ACL_MODEL_STREAM_FLAG_DEFAULT 0x7FFFFFFFU /* waits until it is activated */
+
+/** The flag must be 0. */
+aclError aclmdlRIBuildBegin(aclmdlRI *modelRI, uint32_t flag);
+aclError aclmdlRIBindStream(aclmdlRI modelRI, aclrtStream stream, uint32_t flag);
+/** Of at least one bound stream; BuildEnd ends the others. */
+aclError aclmdlRIEndTask(aclmdlRI modelRI, aclrtStream stream);
+/** `reserve` must be null. On failure the model is still building. */
+aclError aclmdlRIBuildEnd(aclmdlRI modelRI, void *reserve);
+/** Behind what the default stream holds, and until this execution is over. Milliseconds, -1: for ever. */
+aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout);
+/** One task of the stream; what fails in it, a synchronise of the stream reports. */
+aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream);
+/** Waits for executions. The model cannot execute again; its recorded tasks end with the stream. */
+aclError aclmdlRIUnbindStream(aclmdlRI modelRI, aclrtStream stream);
+/** Waits for executions and unbinds what is bound. */
+aclError aclmdlRIDestroy(aclmdlRI modelRI);
 
 #ifdef __cplusplus
 }

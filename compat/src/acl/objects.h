@@ -8,6 +8,7 @@
 
 #include "compat/src/acl/handle_table.h"
 #include "millstream/runtime/device.h"
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/objects.h"
 
 namespace millstream::acl {
@@ -40,6 +41,13 @@ struct NotifyObject final : Object {
   explicit NotifyObject(Notify n) : native(std::move(n)) {}
   const rt::ContextState* context() const { return native.state().context.get(); }
   Notify native;
+};
+
+struct ModelObject final : Object {
+  static constexpr HandleType kType = HandleType::model;
+  explicit ModelObject(Model m) : native(std::move(m)) {}
+  const rt::ContextState* context() const { return native.state()->context.get(); }
+  Model native;
 };
 
 /// A device while aclrtSetDevice has been called more often than aclrtResetDevice.

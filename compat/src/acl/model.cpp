@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model instances of acl/acl_rt.h.
+#include <fmt/format.h>
+
+#include "compat/src/acl/call.h"
+
+namespace millstream::acl {
+namespace {
+
+// A model of the current context.
+struct ModelHere {
+  Use<ModelObject> object;
+  Use<ContextObject> context;
+  Model* operator->() const { return &object->native; }
+};
+
+Result<ModelHere> model_in_current(Use<ModelObject> model) {
+  MST_TRY(auto context, current());
+  const rt::ContextState& of = *model->context();
+  if (&of != context->native.state().get()) {
+    return Error{ErrorCode::wrong_model_context, fmt::format("model {} belongs to context {}; current is context {}", model->native.state()->number,
+                                                             of.number, context->native.number())}
+        .help("aclrtSetCurrentContext to the context it was made in");
+  }
+  return ModelHere{std::move(model), std::move(context)};
+}
+
+Result<ModelHere> model_here(const void* handle) {
+  MST_TRY_VOID(not_null({{handle, "modelRI"}}));
+  MST_TRY(auto model, find<ModelObject>(handle));
+  return model_in_current(std::move(model));
+}
+
+// A call on a model and one of its streams. Whose stream it is, the runtime checks.
+template <class Body>
+Result<void> with_stream(const void* model, const void* stream, Body body) {
+  MST_TRY_VOID(not_null({{model, "modelRI"}, {stream, "stream (the default stream cannot be bound)"}}));
+  MST_TRY(auto object, find<ModelObject>(model));
+  MST_TRY(const auto s, find<StreamObject>(stream));
+  MST_TRY(const auto m, model_in_current(std::move(object)));
+  return body(m, s->native);
+}
+
+}  // namespace
+}  // namespace millstream::acl
+
+using namespace millstream;
+using namespace millstream::acl;
+
+aclError aclmdlRIBuildBegin(aclmdlRI* modelRI, uint32_t flag) {
+  return run("aclmdlRIBuildBegin", [&]() -> Result<void> {
+    MST_TRY_VOID(not_null({{modelRI, "modelRI"}}));
+    MST_TRY(auto context, current());
+    if (flag != 0) return Error{ErrorCode::bad_value, fmt::format("flag {:#x}", flag)}.help("0");
+    MST_TRY(Model native, context->native.begin_model());
+    MST_TRY(*modelRI, publish<ModelObject>(context, std::move(native)));
+    return {};
+  });
+}
+
+aclError aclmdlRIBindStream(aclmdlRI modelRI, aclrtStream stream, uint32_t flag) {
+  return run("aclmdlRIBindStream", [&] {
+    return with_stream(modelRI, stream, [&](const ModelHere& m, Stream& s) -> Result<void> {
+      if (flag != ACL_MODEL_STREAM_FLAG_HEAD && flag != ACL_MODEL_STREAM_FLAG_DEFAULT) {
+        return Error{ErrorCode::bad_value, fmt::format("flag {:#x}", flag)}.help("ACL_MODEL_STREAM_FLAG_HEAD or ACL_MODEL_STREAM_FLAG_DEFAULT");
+      }
+      return m->bind(s, flag == ACL_MODEL_STREAM_FLAG_HEAD ? StreamRole::head : StreamRole::activated);
+    });
+  });
+}
+
+aclError aclmdlRIEndTask(aclmdlRI modelRI, aclrtStream stream) {
+  return run("aclmdlRIEndTask", [&] {
+    return with_stream(modelRI, stream, [](const ModelHere& m, Stream& s) { return m->end_tasks(s); });
+  });
+}
+
+aclError aclmdlRIBuildEnd(aclmdlRI modelRI, void* reserve) {
+  return run("aclmdlRIBuildEnd", [&]() -> Result<void> {
+    MST_TRY(const auto m, model_here(modelRI));
+    if (reserve != nullptr) return Error{ErrorCode::bad_value, "reserve is not null"}.help("pass null");
+    return m->finish();
+  });
+}
+
+aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout) {
+  return run("aclmdlRIExecute", [&]() -> Result<void> {
+    MST_TRY(const auto m, model_here(modelRI));
+    MST_TRY(const Deadline deadline, milliseconds(timeout));
+    return m->execute(deadline);
+  });
+}
+
+aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream) {
+  return run("aclmdlRIExecuteAsync", [&]() -> Result<void> {
+    if (stream != nullptr) {
+      return with_stream(modelRI, stream, [](const ModelHere& m, Stream& s) { return m->execute_async(s); });
+    }
+    MST_TRY(const auto m, model_here(modelRI));
+    return m->execute_async(m.context->default_stream);
+  });
+}
+
+aclError aclmdlRIUnbindStream(aclmdlRI modelRI, aclrtStream stream) {
+  return run("aclmdlRIUnbindStream", [&] {
+    return with_stream(modelRI, stream, [](const ModelHere& m, Stream& s) { return m->unbind(s); });
+  });
+}
+
+aclError aclmdlRIDestroy(aclmdlRI modelRI) {
+  return run("aclmdlRIDestroy", [&]() -> Result<void> {
+    MST_TRY(auto m, model_here(modelRI));
+    MST_TRY_VOID(m->close());
+    unpublish(std::move(m.object), m.context);
+    return {};
+  });
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model instances of acl/acl_rt.h. Wrong use in each phase is in misuse_table.cpp.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/compat/acl_fixture.h"
+
+namespace millstream {
+namespace {
+
+class AclModel : public Acl {
+ protected:
+  static aclrtStream persistent(std::uint32_t flags = 0) {
+    aclrtStream s = nullptr;
+    EXPECT_EQ(aclrtCreateStreamWithConfig(&s, 0, ACL_STREAM_PERSISTENT | flags), ACL_SUCCESS) << aclGetRecentErrMsg();
+    return s;
+  }
+  static aclmdlRI building() {
+    aclmdlRI m = nullptr;
+    EXPECT_EQ(aclmdlRIBuildBegin(&m, 0), ACL_SUCCESS) << aclGetRecentErrMsg();
+    return m;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, AclModel, testing::Values("cpu", "sim"), backend_of);
+
+void append(std::vector<int>* list, int n) { list->push_back(n); }
+int fails() { return 1; }
+
+// The order of calls of the Graph Engine's loader: all streams persistent, events, a model, each stream bound, tasks,
+// the end; then an execution and a synchronise for each run; unbind, streams, model.
+TEST_P(AclModel, TwoStreamsWithEventsRunAsOftenAsTheyAreExecuted) {
+  const aclrtStream a = persistent(), b = persistent(ACL_STREAM_HUGE), run = stream();
+  const aclrtEvent there = snapshot(), back = snapshot();
+  const aclmdlRI m = building();
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclmdlRIBindStream(m, b, ACL_MODEL_STREAM_FLAG_HEAD));
+  std::vector<int> order;
+  OK(MST_LAUNCH(append, 1, nullptr, a)(&order, 1));
+  OK(aclrtRecordEvent(there, a));
+  OK(aclrtStreamWaitEvent(b, there));
+  OK(MST_LAUNCH(append, 1, nullptr, b)(&order, 2));
+  OK(aclrtRecordEvent(back, b));
+  OK(aclrtStreamWaitEvent(a, back));
+  OK(MST_LAUNCH(append, 1, nullptr, a)(&order, 3));
+  OK(aclmdlRIEndTask(m, a));
+  OK(aclmdlRIEndTask(m, b));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  EXPECT_TRUE(order.empty());
+  std::vector<int> wanted;
+  for (int i = 0; i < 20; ++i) {
+    OK(aclmdlRIExecuteAsync(m, run));
+    OK(MST_LAUNCH(append, 1, nullptr, run)(&order, 4));
+    OK(aclrtSynchronizeStream(run));
+    wanted.insert(wanted.end(), {1, 2, 3, 4});
+  }
+  EXPECT_EQ(order, wanted);
+  OK(aclrtSynchronizeStream(a));  // persistent: nothing to wait for
+  CODE(107000, aclrtDestroyStream(a));
+  OK(aclmdlRIUnbindStream(m, a));
+  OK(aclmdlRIUnbindStream(m, b));
+  OK(aclrtDestroyStream(a));
+  OK(aclrtDestroyStream(b));
+  OK(aclmdlRIDestroy(m));
+  CODE(107017, aclmdlRIDestroy(m));
+}
+
+TEST_P(AclModel, AnExecutionRunsBehindTheDefaultStream) {
+  const aclrtStream a = persistent();
+  const aclmdlRI m = building();
+  std::vector<int> order;
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(MST_LAUNCH(append, 1, nullptr, a)(&order, 2));
+  OK(aclmdlRIEndTask(m, a));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  OK(MST_LAUNCH(append, 1, nullptr, nullptr)(&order, 1));
+  OK(aclmdlRIExecute(m, 1000));
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST_P(AclModel, AFailedExecutionLeavesTheModelReady) {
+  const aclrtStream a = persistent(), run = stream();
+  const aclmdlRI m = building();
+  std::vector<int> order;
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(MST_LAUNCH(fails, 1, nullptr, a)());
+  OK(MST_LAUNCH(append, 1, nullptr, a)(&order, 1));
+  OK(aclmdlRIEndTask(m, a));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  CODE(507015, aclmdlRIExecute(m, -1));
+  OK(aclmdlRIExecuteAsync(m, run));
+  CODE(507015, aclrtSynchronizeStream(run));
+  EXPECT_EQ(order.size(), 2u);
+}
+
+TEST_P(AclModel, AnExecutionThatTimesOutGoesOn) {
+  const aclrtStream a = persistent();
+  const aclrtEvent gate = latch();
+  const aclmdlRI m = building();
+  std::vector<int> order;
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclrtStreamWaitEvent(a, gate));
+  OK(MST_LAUNCH(append, 1, nullptr, a)(&order, 1));
+  OK(aclmdlRIEndTask(m, a));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  CODE(507046, aclmdlRIExecute(m, 10));
+  const aclrtStream other = stream();
+  OK(aclrtRecordEvent(gate, other));
+  OK(aclrtSynchronizeStream(nullptr));
+  EXPECT_EQ(order.size(), 1u);
+}
+
+TEST_P(AclModel, WhatIsLeftAtAResetGoesWithTheDevice) {
+  const aclrtStream a = persistent();
+  const aclmdlRI m = building();
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclmdlRIEndTask(m, a));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  OK(aclmdlRIExecuteAsync(m, nullptr));
+  OK(aclrtResetDevice(0));
+  CODE(107017, aclmdlRIExecute(m, -1));
+  CODE(107017, aclrtDestroyStream(a));
+}
+
+TEST_P(AclModel, AModelStaysWithItsContext) {
+  const aclrtStream a = persistent();
+  const aclmdlRI m = building();
+  aclrtContext created = nullptr;
+  OK(aclrtCreateContext(&created, 0));
+  const aclrtStream there = persistent();
+  CODE(107004, aclmdlRIBindStream(m, a, 0));
+  CODE(107004, aclmdlRIBuildEnd(m, nullptr));
+  const aclmdlRI here = building();
+  CODE(107004, aclmdlRIBindStream(here, a, 0));
+  OK(aclmdlRIBindStream(here, there, 0));
+  CODE(107000, aclrtSetStreamFailureMode(there, ACL_STOP_ON_FAILURE));
+  CODE(107000, aclrtStreamAbort(there));
+}
+
+}  // namespace
+}  // namespace millstream
