@@ -8,3 +8,9 @@ mst_test(handle_table_test SOURCES compat/handle_table_test.cpp $<TARGET_OBJECTS
 add_test(NAME acl_examples COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/acl
          -DWORK=${CMAKE_CURRENT_BINARY_DIR}/acl_examples -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=$<$<BOOL:${MST_SANITIZE}>:-fsanitize=${MST_SANITIZE}>
          -P ${CMAKE_CURRENT_LIST_DIR}/../compat/examples_test.cmake)
+add_executable(misuse compat/misuse.cpp)
+target_link_libraries(misuse PRIVATE mst_acl)
+foreach(device cpu sim)
+  add_test(NAME misuse_${device} COMMAND ${CMAKE_COMMAND} -E env MILLSTREAM_DEVICE=${device} $<TARGET_FILE:misuse>)
+endforeach()
+add_test(NAME misuse_page COMMAND misuse --check ${PROJECT_SOURCE_DIR})

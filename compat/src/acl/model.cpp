@@ -14,14 +14,17 @@ struct ModelHere {
   Model* operator->() const { return &object->native; }
 };
 
+// Errors: wrong_model_context, for the model or the stream.
+Result<void> same_context(const ModelObject& model, const char* what, const rt::ContextState* of) {
+  if (model.context() == of) return {};
+  return Error{ErrorCode::wrong_model_context, fmt::format("model {} belongs to context {}; {} context {}", model.native.state()->number,
+                                                           model.context()->number, what, of->number)}
+      .help("aclrtSetCurrentContext to the context it was made in");
+}
+
 Result<ModelHere> model_in_current(Use<ModelObject> model) {
   MST_TRY(auto context, current());
-  const rt::ContextState& of = *model->context();
-  if (&of != context->native.state().get()) {
-    return Error{ErrorCode::wrong_model_context, fmt::format("model {} belongs to context {}; current is context {}", model->native.state()->number,
-                                                             of.number, context->native.number())}
-        .help("aclrtSetCurrentContext to the context it was made in");
-  }
+  MST_TRY_VOID(same_context(*model, "current is", context->native.state().get()));
   return ModelHere{std::move(model), std::move(context)};
 }
 
@@ -31,13 +34,14 @@ Result<ModelHere> model_here(const void* handle) {
   return model_in_current(std::move(model));
 }
 
-// A call on a model and one of its streams. Whose stream it is, the runtime checks.
+// A call on a model and one of its streams.
 template <class Body>
 Result<void> with_stream(const void* model, const void* stream, Body body) {
   MST_TRY_VOID(not_null({{model, "modelRI"}, {stream, "stream (the default stream cannot be bound)"}}));
   MST_TRY(auto object, find<ModelObject>(model));
   MST_TRY(const auto s, find<StreamObject>(stream));
   MST_TRY(const auto m, model_in_current(std::move(object)));
+  MST_TRY_VOID(same_context(*m.object, "the stream to", s->context()));
   return body(m, s->native);
 }
 

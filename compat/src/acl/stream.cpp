@@ -52,16 +52,20 @@ Result<void> destroy(aclrtStream stream, Close how) {
   return {};
 }
 
-Result<void> set_mode(aclrtStream stream, std::uint64_t mode) {
+// A stream whose mode may be set: the default stream's only where the profile says so.
+Result<StreamUse> stream_with_mode(aclrtStream stream) {
   if (stream == nullptr) {
     const auto context = current();
     if (!context.ok() || !(*context)->native.state()->device.profile.default_stream_failure_mode) {
       return Error{ErrorCode::null_argument, "stream is null (the default stream keeps its mode)"};
     }
   }
-  MST_TRY(const auto s, stream_here(stream));
+  return stream_here(stream);
+}
+
+Result<void> set_mode(const StreamUse& stream, std::uint64_t mode) {
   if (mode > 1) return Error{ErrorCode::bad_value, fmt::format("failure mode {}", mode)}.help("ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE");
-  return s->set_failure_mode(static_cast<FailureMode>(mode));
+  return stream->set_failure_mode(static_cast<FailureMode>(mode));
 }
 
 }  // namespace
@@ -112,14 +116,17 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
 }
 
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
-  return run("aclrtSetStreamFailureMode", [&] { return set_mode(stream, mode); });
+  return run("aclrtSetStreamFailureMode", [&]() -> Result<void> {
+    MST_TRY(const auto s, stream_with_mode(stream));
+    return set_mode(s, mode);
+  });
 }
 
 aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType, aclrtStreamAttrValue* value) {
   return run("aclrtSetStreamAttribute", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{value, "value (a mode is passed in an aclrtStreamAttrValue, by address)"}}));
-    if (stmAttrType == ACL_STREAM_ATTR_FAILURE_MODE) return set_mode(stream, value->failureMode);
-    MST_TRY_VOID(stream_here(stream));
+    MST_TRY(const auto s, stream_with_mode(stream));
+    if (stmAttrType == ACL_STREAM_ATTR_FAILURE_MODE) return set_mode(s, value->failureMode);
     return Error{ErrorCode::unsupported, fmt::format("stream attribute {}", static_cast<int>(stmAttrType))}.help(
         "the only one is ACL_STREAM_ATTR_FAILURE_MODE");
   });
