@@ -16,6 +16,7 @@
 #include "compat/src/acl/objects.h"
 #include "acl/acl.h"
 #include "millstream_launch.h"
+#include "millstream_stream.h"
 
 namespace millstream::acl {
 namespace {
@@ -269,6 +270,11 @@ std::vector<Call> table() {
        true, true},
       {"aclmdlRIDestroy", {model}, {}, [](A a) { return aclmdlRIDestroy(a.at[0]); }, {}, true, true},
 
+      {"mst_create_shared_stream", {output("stream")}, {0, 4},
+       [](A a) {
+         return mst_create_shared_stream(static_cast<aclrtStream*>(a.at[0]), static_cast<std::uint32_t>(a.number[0]), static_cast<std::uint32_t>(a.number[1]));
+       },
+       {{"a priority outside the range", 107000, number(0, 8)}, {"an unknown flag bit", 107000, number(1, 0x20)}}},
       {"mst_launch", {{"name", K::pointer}, {"body", K::function}, any_stream}, {1, 0},
        [](A a) {
          return mst_launch(a.at[0] == nullptr ? nullptr : "kernel", a.at[1] == nullptr ? nullptr : kernel, static_cast<std::uint32_t>(a.number[0]),
@@ -621,7 +627,7 @@ std::string page() {
                        list(foreign, call.of_model ? "107004" : "107003"), call.needs_context ? "107002" : "works");
   }
   out += "| `aclGetRecentErrMsg` | - | - | - | works | works |\n\n";
-  out += "`mst_launch` is what `MST_LAUNCH` of `millstream_launch.h` calls.\n\n| Call | Value or phase | Number |\n|---|---|---|\n";
+  out += "`mst_launch` is what `MST_LAUNCH` of `millstream_launch.h` calls; `mst_create_shared_stream` is in `millstream_stream.h`.\n\n| Call | Value or phase | Number |\n|---|---|---|\n";
   for (const Call& call : table()) {
     for (const Case& c : cases_of(call)) out += fmt::format("| `{}` | {} | {} |\n", call.name, c.what, c.code);
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "compat/src/acl/call.h"
+#include "millstream_stream.h"
 
 namespace millstream::acl {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr std::uint32_t kKnownFlags =
     ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE | ACL_STREAM_CPU_SCHEDULE;
 
-Result<void> create(aclrtStream* stream, std::optional<std::uint32_t> priority, std::uint32_t flags) {
+Result<void> create(aclrtStream* stream, std::optional<std::uint32_t> priority, std::uint32_t flags, bool shared = false) {
   MST_TRY_VOID(not_null({{stream, "stream"}}));
   MST_TRY(auto context, current());
   if ((flags & ~kKnownFlags) != 0) {
@@ -34,6 +35,7 @@ Result<void> create(aclrtStream* stream, std::optional<std::uint32_t> priority, 
   options.fast_sync = (flags & ACL_STREAM_FAST_SYNC) != 0;
   options.persistent = (flags & ACL_STREAM_PERSISTENT) != 0;
   options.huge = (flags & ACL_STREAM_HUGE) != 0;
+  options.shared = shared;
   MST_TRY(Stream native, context->native.create_stream(options));
   MST_TRY(*stream, publish<StreamObject>(context, std::move(native)));
   return {};
@@ -80,6 +82,10 @@ aclError aclrtCreateStream(aclrtStream* stream) {
 
 aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag) {
   return run("aclrtCreateStreamWithConfig", [&] { return create(stream, priority, flag); });
+}
+
+aclError mst_create_shared_stream(aclrtStream* stream, uint32_t priority, uint32_t flag) {
+  return run("mst_create_shared_stream", [&] { return create(stream, priority, flag, true); });
 }
 
 aclError aclrtDestroyStream(aclrtStream stream) {
