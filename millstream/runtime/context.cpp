@@ -73,6 +73,9 @@ Result<Notify> Context::create_notify() {
 Result<void> Context::synchronize(Deadline deadline) {
   constexpr const char* kCall = "Context::synchronize";
   MST_TRY_VOID(alive(kCall, *state_));
+  TraceRecorder& trace = state_->device.trace;
+  const std::uint64_t serial = trace.on() ? trace.new_object() : 0;
+  if (trace.on()) trace.host(TraceEvent::Kind::context_sync_begin, *state_, serial);
   if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
   std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> markers;
   for (const auto& stream : state_->live_streams()) {
@@ -90,6 +93,7 @@ Result<void> Context::synchronize(Deadline deadline) {
     if (left) left = std::max(Nanoseconds(1), *left - Nanoseconds(state_->device.machine->now_ns() - begin));
     MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
   }
+  if (trace.on()) trace.host(TraceEvent::Kind::context_sync_end, *state_, serial);
   MST_TRY_VOID(take_error(*state_, nullptr));
   return {};
 }
@@ -107,7 +111,7 @@ Result<void> Context::recover() {
     for (EventState* e : state_->events) {
       const std::lock_guard one(e->lock);
       if (e->kind == EventKind::latch) {
-        e->last = Ref<Completion>::adopt(new Completion(Completion::What::latch, e->number));
+        e->last = e->new_latch();
       } else {
         e->last = {};
       }
@@ -116,7 +120,10 @@ Result<void> Context::recover() {
   const std::lock_guard lock(state_->errors_mutex);
   state_->errors.clear();
   state_->cause.reset();
+  TraceRecorder& trace = state_->device.trace;
+  if (trace.on()) trace.host(TraceEvent::Kind::recover_begin, *state_);
   state_->stopped.store(false, std::memory_order_seq_cst);
+  if (trace.on()) trace.host(TraceEvent::Kind::recover_end, *state_);
   return {};
 }
 

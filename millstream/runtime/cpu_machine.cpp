@@ -2,13 +2,15 @@
 // Real threads: workers that run ready lanes, a pool for host functions, and one thread for timers and the watch for
 // deadlocks. Streams are never threads.
 #include <deque>
-#include <queue>
+#include <functional>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "millstream/runtime/deadlock.h"
+#include "millstream/runtime/delays.h"
 #include "millstream/runtime/host_waiter.h"
 #include "millstream/runtime/ready_set.h"
 #include "millstream/runtime/step.h"
@@ -22,10 +24,16 @@ using Clock = std::chrono::steady_clock;
 // A condition variable that is waited on against the system clock: what ThreadSanitizer of gcc 12 understands.
 using Wall = std::chrono::system_clock;
 
+void pause(Delays& delays) {
+  if (const std::uint64_t us = delays.next_us()) std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+
 class CallbackPool {
  public:
-  CallbackPool(std::uint32_t threads, Machine& machine, TraceRecorder& trace, std::uint32_t first_worker)
-      : machine_(machine), trace_(trace) {
+  /// `on_idle`: called when a host function was the last that ran.
+  CallbackPool(std::uint32_t threads, Machine& machine, TraceRecorder& trace, std::uint32_t first_worker, std::optional<std::uint64_t> delay_seed,
+               std::function<void()> on_idle)
+      : machine_(machine), trace_(trace), delay_seed_(delay_seed), on_idle_(std::move(on_idle)) {
     for (std::uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this, i, first_worker] { serve(first_worker + i); });
   }
   void push(Lane& lane) {
@@ -49,6 +57,7 @@ class CallbackPool {
 
  private:
   void serve(std::uint32_t worker) {
+    Delays delays(delay_seed_, worker);
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
@@ -58,6 +67,7 @@ class CallbackPool {
       ++running_;
       lock.unlock();
       Task& task = lane.queue.front();
+      pause(delays);
       if (trace_.on()) trace_.began(lane, task, worker);
       call_host_func(lane, task);
       if (trace_.on()) trace_.ended(lane, task, worker);
@@ -66,12 +76,17 @@ class CallbackPool {
       if (!lane.token.remove(1)) machine_.make_ready(lane);
       machine_.room_made();
       lock.lock();
-      --running_;
+      if (--running_ != 0 || !waiting_.empty()) continue;
+      lock.unlock();
+      on_idle_();
+      lock.lock();
     }
   }
 
   Machine& machine_;
   TraceRecorder& trace_;
+  const std::optional<std::uint64_t> delay_seed_;
+  const std::function<void()> on_idle_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Lane*> waiting_;
@@ -86,7 +101,7 @@ class CpuMachine final : public Machine {
       : device_(device),
         trace_(device.trace),
         ready_(workers, device.profile.priority_age),
-        callbacks_(device.profile.callback_threads, *this, trace_, workers) {
+        callbacks_(device.profile.callback_threads, *this, trace_, workers, device.profile.delay_seed, [this] { idle(); }) {
     watch_ = std::thread([this] { watch(); });
     for (std::uint32_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i); });
   }
@@ -122,7 +137,7 @@ class CpuMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     const std::lock_guard lock(watch_mutex_);
-    timers_.push({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), park});
+    timers_.insert({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), park});
     changed_.notify_one();
   }
 
@@ -164,13 +179,15 @@ class CpuMachine final : public Machine {
     }
     changed_.notify_one();
     watch_.join();
+    timers_.clear();  // they keep streams, and with them the device
   }
 
  private:
   static constexpr std::uint32_t kTurn = 64;
 
   void work(std::uint32_t worker) {
-    while (Lane* lane = ready_.take([this] { idle(); })) follow(*lane, worker);
+    Delays delays(device_.profile.delay_seed, worker);
+    while (Lane* lane = ready_.take([this] { idle(); })) follow(*lane, worker, delays);
   }
 
   void idle() {
@@ -178,7 +195,7 @@ class CpuMachine final : public Machine {
   }
 
   // Runs the lane until it has no more tasks, waits, or has had its turn.
-  void follow(Lane& lane, std::uint32_t worker) {
+  void follow(Lane& lane, std::uint32_t worker, Delays& delays) {
     std::uint64_t over = 0;  // run, and not yet taken from the token
     for (std::uint32_t turn = 0;; ++turn) {
       if (lane.token.pending() == over) {
@@ -193,6 +210,7 @@ class CpuMachine final : public Machine {
         return room_made();
       }
       Task& task = lane.queue.front();
+      pause(delays);
       const bool may_leave = task.kind == TaskKind::wait || task.kind == TaskKind::notify_wait || task.kind == TaskKind::host_func;
       if (may_leave && over != 0) {
         lane.token.remove(over);  // this task is still pending, so the token stays
@@ -202,7 +220,7 @@ class CpuMachine final : public Machine {
       switch (admit(lane, task)) {
         case Admission::run:
           if (trace_.on()) trace_.began(lane, task, worker);
-          perform_traced(lane, task, worker);
+          perform_traced(lane, task, worker, delays);
           break;
         case Admission::drop:
           if (trace_.on()) trace_.dropped(lane, task, worker);
@@ -218,10 +236,11 @@ class CpuMachine final : public Machine {
     }
   }
 
-  void perform_traced(Lane& lane, Task& task, std::uint32_t worker) {
+  void perform_traced(Lane& lane, Task& task, std::uint32_t worker, Delays& delays) {
     // A record has ended when it is made known: what it wakes begins later.
     const bool publishes = task.kind == TaskKind::record || task.kind == TaskKind::marker || task.kind == TaskKind::notify_record;
     if (trace_.on() && publishes) trace_.ended(lane, task, worker);
+    if (publishes) pause(delays);
     perform(lane, task);
     if (trace_.on() && !publishes) trace_.ended(lane, task, worker);
   }
@@ -236,7 +255,12 @@ class CpuMachine final : public Machine {
     Clock::time_point at;
     std::shared_ptr<StreamState> stream;
     std::uint64_t park;
-    bool operator<(const Timer& other) const { return at > other.at; }
+    bool operator<(const Timer& other) const { return at < other.at; }
+    /// Its wait is not over yet.
+    bool armed() const {
+      const std::lock_guard lock(stream->lane.park_lock);
+      return stream->lane.parked_on != nullptr && stream->lane.parks == park;
+    }
   };
 
   void watch() {
@@ -246,13 +270,15 @@ class CpuMachine final : public Machine {
       if (timers_.empty() && !suspect_at_) {
         changed_.wait(lock, [&] { return awake() || !timers_.empty(); });
       } else {
-        const auto next = timers_.empty() ? *suspect_at_ : suspect_at_ ? std::min(*suspect_at_, timers_.top().at) : timers_.top().at;
+        const auto first = timers_.empty() ? Clock::time_point::max() : timers_.begin()->at;
+        const auto next = suspect_at_ ? std::min(*suspect_at_, first) : first;
         changed_.wait_until(lock, Wall::now() + (next - Clock::now()), awake);
       }
       fire_timers(lock);
       const bool suspect = suspect_at_ && *suspect_at_ <= Clock::now();
       if (!look_ && !suspect) continue;
       look_ = false;
+      std::erase_if(timers_, [](const Timer& timer) { return !timer.armed(); });
       const bool timed = !timers_.empty();
       lock.unlock();
       const std::uint64_t before = activity();
@@ -278,12 +304,12 @@ class CpuMachine final : public Machine {
   }
   bool due() const {
     const auto now = Clock::now();
-    return (!timers_.empty() && timers_.top().at <= now) || (suspect_at_ && *suspect_at_ <= now);
+    return (!timers_.empty() && timers_.begin()->at <= now) || (suspect_at_ && *suspect_at_ <= now);
   }
   void fire_timers(std::unique_lock<std::mutex>& lock) {
-    while (!timers_.empty() && timers_.top().at <= Clock::now()) {
-      const Timer timer = timers_.top();
-      timers_.pop();
+    while (!timers_.empty() && timers_.begin()->at <= Clock::now()) {
+      const Timer timer = *timers_.begin();
+      timers_.erase(timers_.begin());
       lock.unlock();
       unpark(timer.stream->lane, Wake::timed_out, timer.park);
       lock.lock();
@@ -302,7 +328,7 @@ class CpuMachine final : public Machine {
 
   std::mutex watch_mutex_;
   std::condition_variable changed_;
-  std::priority_queue<Timer> timers_;
+  std::multiset<Timer> timers_;
   bool look_ = false;
   bool closed_ = false;
   std::optional<Clock::time_point> suspect_at_;

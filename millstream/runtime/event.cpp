@@ -19,6 +19,11 @@ Ref<Completion> last_record(EventState& e) {
   return e.last;
 }
 
+void told(const EventState& e, const Completion& record) {
+  TraceRecorder& trace = e.context->device.trace;
+  if (trace.on()) trace.host(TraceEvent::Kind::event_done, *e.context, record.serial);
+}
+
 }  // namespace
 
 Result<bool> Event::query() const {
@@ -26,7 +31,9 @@ Result<bool> Event::query() const {
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle("Event::query", name(*state_));
   state_->context->device.machine->poll();
   const Ref<Completion> last = last_record(*state_);
-  return !last || last->signal.done();
+  const bool done = !last || last->signal.done();
+  if (done && last) told(*state_, *last);
+  return done;
 }
 
 Result<void> Event::synchronize(Deadline deadline) {
@@ -52,7 +59,8 @@ Result<void> Event::synchronize(Deadline deadline) {
           .help("record it before the host waits, or wait with a deadline");
     }
   }
-  if (last->error) return *last->error;
+  told(*state_, *last);
+  if (auto failure = last->failure()) return std::move(failure->error);
   return {};
 }
 
@@ -82,10 +90,11 @@ Result<std::chrono::nanoseconds> Event::elapsed(const Event& start, const Event&
       return Error{ErrorCode::not_complete, fmt::format("{}: {} has not happened yet", kCall, name(i == 0 ? *a : *b))}.help("synchronise it first");
     }
   }
-  if (record[1]->time_ns < record[0]->time_ns) {
+  const std::uint64_t from = record[0]->time(), to = record[1]->time();
+  if (to < from) {
     return Error{ErrorCode::reversed_time, fmt::format("{}: {} was recorded before {}", kCall, name(*b), name(*a))};
   }
-  return Nanoseconds(record[1]->time_ns - record[0]->time_ns);
+  return Nanoseconds(to - from);
 }
 
 Result<void> Event::close() {

@@ -37,7 +37,13 @@ bool Budget::take() {
   return false;
 }
 
+StreamState::StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level)
+    : context(c), lane(*this, *c, level), number(n), serial(c->device.trace.new_object()) {}
+
 std::string StreamState::name() const { return is_default ? fmt::format("the default stream {}", number) : fmt::format("stream {}", number); }
+
+ContextState::ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n)
+    : device_keeper(d), device(*d), number(n), serial(d->trace.new_object()) {}
 
 std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
   const std::lock_guard lock(streams_mutex);
@@ -73,7 +79,7 @@ std::vector<std::shared_ptr<ContextState>> DeviceState::live_contexts() {
 
 EventState::EventState(std::shared_ptr<ContextState> c, EventKind k, std::uint32_t n, bool t, bool s)
     : context(std::move(c)), kind(k), number(n), timed(t), waitable(s) {
-  if (kind == EventKind::latch) last = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
+  if (kind == EventKind::latch) last = new_latch();
   const std::lock_guard alive(context->events_mutex);
   context->events.push_back(this);
 }
@@ -88,6 +94,14 @@ EventState::~EventState() {
   device.event_numbers.give_back(number);
 }
 
+Ref<Completion> EventState::new_latch() const {
+  auto latch = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
+  latch->serial = context->device.trace.new_object();
+  return latch;
+}
+
+NotifyState::NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n)
+    : context(std::move(c)), number(n), serial(context->device.trace.new_object()) {}
 NotifyState::~NotifyState() { context->device.notify_numbers.give_back(number); }
 
 Waiter* NotifyState::record() {

@@ -55,10 +55,11 @@ class Budget {
 
 class StreamState : public std::enable_shared_from_this<StreamState> {
  public:
-  StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level) : context(c), lane(*this, *c, level), number(n) {}
+  StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level);
   const std::shared_ptr<ContextState> context;  ///< a cycle with the context's list, which `end_stream` cuts
   Lane lane;
   const std::uint32_t number;     ///< on its device
+  const std::uint64_t serial;     ///< in traces
   bool is_default = false;
   bool persistent = false;
   bool huge = false;
@@ -73,10 +74,11 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
 
 class ContextState : public std::enable_shared_from_this<ContextState> {
  public:
-  ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n) : device_keeper(d), device(*d), number(n) {}
+  ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n);
   const std::shared_ptr<DeviceState> device_keeper;  ///< a cycle with the device's list, which `end_context` cuts
   DeviceState& device;
   const std::uint32_t number;
+  const std::uint64_t serial;  ///< in traces
   bool primary = false;
   std::atomic<bool> closed{false};
 
@@ -137,15 +139,17 @@ class EventState {
   /// Snapshot: the last record, or none. Latch: always the same.
   SpinLock lock;
   Ref<Completion> last;
+  Ref<Completion> new_latch() const;
 };
 
 /// Binary and resetting itself: a record sets it, one wait passes and clears it.
 class NotifyState final : public Awaited {
  public:
-  NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+  NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n);
   ~NotifyState() override;
   const std::shared_ptr<ContextState> context;
   const std::uint32_t number;
+  const std::uint64_t serial;  ///< in traces
   std::atomic<bool> closed{false};
 
   /// The lane that may pass now, if one waits.

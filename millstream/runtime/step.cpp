@@ -16,8 +16,12 @@ thread_local bool running_callback = false;
 // Everything queued so far goes with the wait that failed: its producer never came.
 void give_up_queued(Lane& lane, const Error& cause) {
   const std::lock_guard lock(lane.park_lock);
+  TraceRecorder& trace = lane.context.device.trace;
+  const std::uint64_t until = lane.submitted.load(std::memory_order_acquire);
+  if (trace.on()) trace.dropping(lane, until, false);
   lane.drop_cause = std::make_unique<Error>(cause);
-  lane.drop_until.store(lane.submitted.load(std::memory_order_acquire), std::memory_order_seq_cst);
+  lane.drop_until.store(until, std::memory_order_seq_cst);
+  if (trace.on()) trace.dropping(lane, until, true);
 }
 
 bool dropped(const Lane& lane, const Task& task) {
@@ -68,10 +72,10 @@ Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns
 }
 
 // A wait whose record was dropped. In the same context what waits goes too; elsewhere the wait alone fails.
-Admission after_failed_record(Lane& lane, const Task& task, const Completion& completion) {
-  Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), completion.error->message)};
-  const bool here = completion.context == lane.context.number;
-  if (here) error.code = completion.error->code;
+Admission after_failed_record(Lane& lane, const Task& task, const Completion& completion, const Completion::Failure& failure) {
+  Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), failure.error.message)};
+  const bool here = failure.context == lane.context.number;
+  if (here) error.code = failure.error.code;
   if (here) give_up_queued(lane, error);
   fail(lane, task, std::move(error));
   return Admission::drop;
@@ -92,18 +96,14 @@ Admission admit_wait(Lane& lane, Task& task) {
     const Admission a = wait_for(lane, task, completion, task.sync.timeout_ns, [&](Lane& l) { return completion.signal.park(l); });
     if (a != Admission::run) return a;
   }
-  return completion.error ? after_failed_record(lane, task, completion) : Admission::run;
+  const auto failure = completion.failure();
+  return failure ? after_failed_record(lane, task, completion, *failure) : Admission::run;
 }
 
 void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
-  Completion& completion = *task.sync.completion;
-  if (task.sync.timed) completion.time_ns = lane.context.device.machine->now_ns();
-  if (error) {
-    completion.context = lane.context.number;
-    completion.error = std::move(error);
-  }
-  if (task.sync.counted) lane.context.device.event_ids.give_back();
-  wake_all(completion.signal.publish());
+  DeviceState& device = lane.context.device;
+  if (task.sync.counted) device.event_ids.give_back();
+  wake_all(task.sync.completion->publish(task.sync.timed ? device.machine->now_ns() : 0, std::move(error), lane.context.number));
 }
 
 void stop(ContextState& context) {
@@ -184,6 +184,7 @@ void fail(Lane& lane, const Task& task, Error error) {
     const std::lock_guard lock(context.errors_mutex);
     stops = context.stops.load(std::memory_order_seq_cst) && !context.cause;
     if (stops) context.cause = e;
+    if (context.device.trace.on()) context.device.trace.failed(lane, task, stops);
     context.errors.push_back(std::move(e));
   }
   if (stops) stop(context);
@@ -237,7 +238,7 @@ void perform(Lane& lane, Task& task) {
     case TaskKind::marker:
       return publish(lane, task, nullptr);
     case TaskKind::latch_reset:
-      task.sync.completion->signal.reset();
+      task.sync.completion->reset();
       return;
     case TaskKind::notify_record:
       wake_all(task.notify.notify->record());

@@ -215,10 +215,11 @@ Result<bool> Stream::query() const {
   MST_TRY_VOID(enter("Stream::query"));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle("Stream::query", state_->name());
   if (state_->context->stopped.load(std::memory_order_acquire)) return stopped("Stream::query", *state_->context);
+  TraceRecorder& trace = state_->context->device.trace;
+  if (trace.on()) trace.host(TraceEvent::Kind::query_begin, state_->lane, 0);
   state_->context->device.machine->poll();
   const bool complete = state_->lane.token.pending() == 0;
-  TraceRecorder& trace = state_->context->device.trace;
-  if (complete && trace.on()) trace.host(TraceEvent::Kind::query_done, &state_->lane, 0);
+  if (complete && trace.on()) trace.host(TraceEvent::Kind::query_done, state_->lane, 0);
   return complete;
 }
 
@@ -236,7 +237,7 @@ Result<void> Stream::synchronize(Deadline deadline) {
   ContextState& context = *state_->context;
   MST_TRY_VOID(take_error(context, state_.get()));
   if (context.stopped.load(std::memory_order_acquire)) return stopped(kCall, context);
-  if (marker->error) return *marker->error;
+  if (auto failure = marker->failure()) return std::move(failure->error);
   return {};
 }
 
@@ -254,7 +255,9 @@ Result<void> Stream::set_failure_mode(FailureMode mode) {
         "use another context for streams that go on");
   }
   s.mode = mode;
-  if (mode == FailureMode::stop) context.stops.store(true, std::memory_order_seq_cst);
+  if (mode != FailureMode::stop) return {};
+  if (context.device.trace.on()) context.device.trace.host(TraceEvent::Kind::stop_mode, context);
+  context.stops.store(true, std::memory_order_seq_cst);
   return {};
 }
 

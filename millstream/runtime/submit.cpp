@@ -92,7 +92,7 @@ Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, boo
   Task task;
   task.kind = TaskKind::marker;
   task.sync = {Ref<Completion>(completion).release(), 0, false, false};
-  if (trace.on()) trace.host(TraceEvent::Kind::sync_begin, &stream.lane, completion->serial);
+  if (trace.on()) trace.host(TraceEvent::Kind::sync_begin, stream.lane, completion->serial);
   Result<void> done = push(call, stream, task, last);
   if (!done.ok()) {
     release(task);
@@ -104,7 +104,7 @@ Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, boo
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline) {
   DeviceState& device = stream.lane.context.device;
   if (device.machine->host_wait(completion, deadline, stream.spins)) {
-    if (device.trace.on()) device.trace.host(TraceEvent::Kind::sync_end, &stream.lane, completion.serial);
+    if (device.trace.on()) device.trace.host(TraceEvent::Kind::sync_end, stream.lane, completion.serial);
     return {};
   }
   Error error{ErrorCode::sync_timeout, fmt::format("{}: {} has not finished after {} ms", call, stream.name(),
@@ -201,7 +201,8 @@ Result<void> end_context(const char* call, ContextState& context) {
   for (auto& [stream, marker] : drains) context.device.machine->host_wait(*marker, never, false);
   if (Result<void> error = take_error(context, nullptr); !error.ok()) first = std::move(error).error();
   for (const auto& stream : context.live_streams()) {
-    for (unsigned round = 0; stream->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
+    // One that was let go may still run its last task.
+    context.device.machine->wait_for_room([&] { return stream->lane.token.pending() == 0; });
     context.device.stream_numbers.give_back(stream->number);
   }
   {
@@ -228,7 +229,11 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
                                                    profile.greatest_priority, profile.least_priority)};
   }
   sweep(*context);
-  const std::optional<std::uint32_t> number = device.stream_numbers.take();
+  std::optional<std::uint32_t> number = device.stream_numbers.take();
+  if (!number) {
+    for (const auto& c : device.live_contexts()) sweep(*c);
+    number = device.stream_numbers.take();
+  }
   if (!number) {
     Error error{ErrorCode::no_more_streams, fmt::format("{}: device {} has {} streams, and all are in use", call, device.number, profile.max_streams)};
     for (const auto& c : device.live_contexts()) error.note(fmt::format("context {} holds {}", c->number, c->live_streams().size()));

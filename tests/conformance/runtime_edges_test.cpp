@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ends, late or in an unusual order: callbacks, timers, dropped records, streams that were let go.
+#include "tests/conformance/runtime_fixture.h"
+
+namespace millstream {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Backends, OnEveryBackend, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
+
+const KernelFunction kNothing{"nothing"};
+const KernelFunction kSlow{"slow", nullptr, 5000};
+
+TEST_P(OnEveryBackend, AHostThatOnlyQueriesSeesTheEnd) {
+  Stream s = stream();
+  Event e = event();
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.record(e));
+  while (!*e.query()) std::this_thread::yield();
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  while (!*s.query()) std::this_thread::yield();
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsReportedThoughACallbackWasTheLastToRun) {
+  Stream a = stream(), b = stream();
+  Event latch = event(EventKind::latch);
+  EXPECT_OK(b.wait(latch));
+  EXPECT_OK(a.host_func([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, nullptr));
+  EXPECT_CODE(deadlock, b.synchronize());
+  EXPECT_OK(a.synchronize());
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsReportedThoughATimerOfAWaitThatIsOverIsArmed) {
+  Stream a = stream(), b = stream();
+  Event soon = event(EventKind::latch), x = event(EventKind::latch);
+  for (const auto timeout : {std::chrono::milliseconds(60), std::chrono::milliseconds(3600000)}) {
+    EXPECT_OK(a.wait(soon, timeout));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // cpu: it has parked
+    EXPECT_OK(b.record(soon));
+    EXPECT_OK(a.synchronize());
+    EXPECT_OK(a.wait(x));
+    EXPECT_CODE(deadlock, a.synchronize());
+    EXPECT_OK(b.reset(soon));
+    EXPECT_OK(b.synchronize());
+  }
+}
+
+TEST_P(OnEveryBackend, AContextEndsThoughAStreamThatWasLetGoStillRuns) {
+  Context own = std::move(*device->create_context());
+  Stream a = std::move(*own.create_stream()), b = std::move(*own.create_stream());
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  EXPECT_OK(b.launch(kNothing, {}, {}));
+  EXPECT_OK(b.synchronize());
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(own.close());
+}
+
+TEST_P(OnEveryBackend, ALatchWhoseRecordWasDroppedCanBeRecordedAgain) {
+  Stream a = stream(), b = stream();
+  Event gate = event(EventKind::latch), latch = event(EventKind::latch);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_OK(a.wait(gate));
+    EXPECT_OK(a.record(latch));
+    EXPECT_OK(a.record(latch));
+    EXPECT_OK(b.wait(latch));
+    EXPECT_OK(a.abort());
+    EXPECT_CODE(stream_aborted, b.synchronize());
+    EXPECT_CODE(stream_aborted, latch.synchronize());
+    if (i == 0) {
+      EXPECT_OK(a.record(latch));  // a good record is as good as any
+    } else {
+      EXPECT_OK(a.reset(latch));
+      EXPECT_OK(a.synchronize());
+      EXPECT_FALSE(*latch.query());
+      EXPECT_OK(a.record(latch));
+    }
+    EXPECT_OK(a.synchronize());
+    EXPECT_OK(latch.synchronize());
+    EXPECT_OK(b.wait(latch));
+    EXPECT_OK(b.synchronize());
+    EXPECT_OK(a.reset(latch));
+    EXPECT_OK(a.synchronize());
+  }
+}
+
+TEST_P(OnEveryBackend, ACycleThatAnotherStreamMayStillBreakIsNoDeadlockYet) {
+  Profile profile;
+  profile.workers = 1;
+  open(profile);
+  Stream a = stream(), b = stream(), c = stream(), d = stream();
+  Event x = event(EventKind::latch), y = event(EventKind::latch), outside = event(EventKind::latch);
+  EXPECT_OK(a.wait(x));
+  EXPECT_OK(a.record(y));
+  EXPECT_OK(b.wait(y));
+  EXPECT_OK(b.record(x));
+  EXPECT_OK(c.wait(outside));
+  EXPECT_OK(c.record(x));
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_OK(d.record(outside));
+    EXPECT_OK(d.synchronize());
+  });
+  EXPECT_OK(a.synchronize());
+  later.join();
+  EXPECT_OK(context->synchronize());
+}
+
+TEST_P(OnEveryBackend, TheNumberOfAStreamThatWasLetGoIsFreeForOtherContextsToo) {
+  Profile profile;
+  profile.max_streams = 3;  // two of them default ones
+  open(profile);
+  Context own = std::move(*device->create_context());
+  Stream a = stream();
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(own.default_stream().launch(kSlow, {}, {}));
+  EXPECT_OK(own.default_stream().launch(kSlow, {}, {}));
+  EXPECT_OK(own.synchronize());
+  EXPECT_TRUE(own.create_stream().ok());
+}
+
+TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {
+  const std::weak_ptr<rt::DeviceState> state = device->state();
+  {
+    Stream a = stream(), b = stream();
+    Event latch = event(EventKind::latch);
+    EXPECT_OK(a.wait(latch, std::chrono::hours(1)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_OK(b.record(latch));
+    EXPECT_OK(a.synchronize());
+  }
+  context.reset();
+  device.reset();
+  EXPECT_TRUE(state.expired());
+}
+
+}  // namespace
+}  // namespace millstream
