@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 mst_test(runtime_stream_test SOURCES conformance/runtime_stream_test.cpp DEPS runtime)
 mst_test(runtime_edges_test SOURCES conformance/runtime_edges_test.cpp DEPS runtime)
+
+add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp)
+target_link_libraries(runtime_trace PUBLIC mst_flags mst_runtime fmt::fmt)
+mst_test(runtime_trace_test SOURCES runtime_trace/checker_test.cpp DEPS runtime LINK runtime_trace)
