@@ -77,23 +77,27 @@ Result<void> Context::synchronize(Deadline deadline) {
   const std::uint64_t serial = trace.on() ? trace.new_object() : 0;
   if (trace.on()) trace.host(TraceEvent::Kind::context_sync_begin, *state_, serial);
   if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
-  std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> markers;
+  std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> markers;  // null: it takes no more, and ends
   for (const auto& stream : state_->live_streams()) {
     if (stream->persistent) continue;
     Result<Ref<Completion>> marker = submit_marker(kCall, *stream);
-    if (marker.ok()) {
-      markers.emplace_back(stream, std::move(marker).value());
-    } else if (marker.error().code != ErrorCode::bad_handle) {  // one that ends meanwhile drains itself
-      return std::move(marker).error();
-    }
+    if (!marker.ok() && marker.error().code != ErrorCode::bad_handle) return std::move(marker).error();
+    markers.emplace_back(stream, marker.ok() ? std::move(marker).value() : Ref<Completion>());
   }
   const std::uint64_t begin = state_->device.machine->now_ns();
+  bool all = true;
   for (auto& [stream, marker] : markers) {
     Deadline left = deadline;
     if (left) left = std::max(Nanoseconds(1), *left - Nanoseconds(state_->device.machine->now_ns() - begin));
-    MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
+    if (marker) {
+      MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
+    } else if (!left) {
+      wait_for_end(*stream);
+    } else {
+      all = false;
+    }
   }
-  if (trace.on()) trace.host(TraceEvent::Kind::context_sync_end, *state_, serial);
+  if (trace.on() && all) trace.host(TraceEvent::Kind::context_sync_end, *state_, serial);
   MST_TRY_VOID(take_error(*state_, nullptr));
   return {};
 }
@@ -103,8 +107,14 @@ Result<void> Context::recover() {
   MST_TRY_VOID(alive(kCall, *state_));
   for (const auto& stream : state_->live_streams()) {
     if (stream->persistent) continue;
-    MST_TRY(const Ref<Completion> marker, submit_marker(kCall, *stream));
-    MST_TRY_VOID(wait_host(kCall, *stream, *marker, never));
+    const Result<Ref<Completion>> marker = submit_marker(kCall, *stream);
+    if (marker.ok()) {
+      MST_TRY_VOID(wait_host(kCall, *stream, **marker, never));
+    } else if (marker.error().code == ErrorCode::bad_handle) {  // let go: its last task may still run
+      wait_for_end(*stream);
+    } else {
+      return marker.error();
+    }
   }
   {
     const std::lock_guard lock(state_->events_mutex);

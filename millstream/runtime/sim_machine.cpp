@@ -103,7 +103,8 @@ class SimMachine final : public Machine {
       }
       const bool over = done();
       const std::uint64_t before = activity();
-      std::optional<Stuck> stuck = over || late ? std::nullopt : find_stuck(device_);
+      std::optional<Stuck> stuck;
+      if (!over && !late) stuck = find_stuck(device_);
       if (activity() != before) stuck.reset();
       if (stuck && stuck->certain) report(*stuck);
       lock.lock();
@@ -126,7 +127,8 @@ class SimMachine final : public Machine {
       const auto patience = std::chrono::system_clock::now() + std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms));
       changed_.wait_until(lock, patience, [&] { return submissions_ != idle_since || driving_; });
       if (until != kNever && submissions_ == idle_since) {  // nobody will: the virtual deadline passes
-        now_.store(until, std::memory_order_relaxed);
+        if (stuck && until - now_ns() >= ns(profile_.orphan_wait_ms * 1000.0)) continue;  // unless a report is due before
+        pass_to(until);
         return done();
       }
     }
@@ -141,14 +143,14 @@ class SimMachine final : public Machine {
     }
     if (moments_.empty()) return false;
     if (moments_.top().at > until) {
-      now_.store(until, std::memory_order_relaxed);
+      pass_to(until);
       late = true;
       return true;
     }
     const Moment moment = moments_.top();
     moments_.pop();
     if (moment.lane == nullptr && !in_park(moment.stream->lane, moment.park)) return true;  // its wait was over before
-    now_.store(std::max(now_ns(), moment.at), std::memory_order_relaxed);
+    pass_to(moment.at);
     if (moment.lane != nullptr) {
       end(*moment.lane);
     } else {
@@ -156,6 +158,8 @@ class SimMachine final : public Machine {
     }
     return true;
   }
+
+  void pass_to(std::uint64_t at) { now_.store(std::max(now_ns(), at), std::memory_order_relaxed); }
 
   static bool in_park(Lane& lane, std::uint64_t park) {
     const std::lock_guard lock(lane.park_lock);

@@ -113,6 +113,10 @@ Result<void> wait_host(const char* call, StreamState& stream, Completion& comple
   return std::move(error).help("its work goes on; synchronise again");
 }
 
+void wait_for_end(StreamState& stream) {
+  stream.lane.context.device.machine->wait_for_room([&] { return stream.lane.token.pending() == 0; });
+}
+
 Result<void> take_error(ContextState& context, const StreamState* stream) {
   const std::lock_guard lock(context.errors_mutex);
   if (context.cause && (stream == nullptr || context.cause->stream == stream->number)) {
@@ -202,7 +206,7 @@ Result<void> end_context(const char* call, ContextState& context) {
   if (Result<void> error = take_error(context, nullptr); !error.ok()) first = std::move(error).error();
   for (const auto& stream : context.live_streams()) {
     // One that was let go may still run its last task.
-    context.device.machine->wait_for_room([&] { return stream->lane.token.pending() == 0; });
+    wait_for_end(*stream);
     context.device.stream_numbers.give_back(stream->number);
   }
   {

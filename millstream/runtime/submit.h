@@ -30,6 +30,8 @@ void sweep(ContextState& context);
 Result<void> take_error(ContextState& context, const StreamState* stream);
 /// Blocks until the completion is done. Errors: sync_timeout with what the stream waits for.
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline);
+/// Blocks until a stream that takes no more calls has run what it has.
+void wait_for_end(StreamState& stream);
 /// A new stream in the context. Errors: no_more_streams, no_memory.
 Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::shared_ptr<ContextState>& context, const StreamOptions& options);
 Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device);

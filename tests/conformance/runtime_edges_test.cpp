@@ -118,6 +118,28 @@ TEST_P(OnEveryBackend, TheNumberOfAStreamThatWasLetGoIsFreeForOtherContextsToo) 
   EXPECT_TRUE(own.create_stream().ok());
 }
 
+TEST_P(OnEveryBackend, AHostThatWaitsForARecordBehindAStuckWaitIsTold) {
+  Stream a = stream();
+  Event e = event(), latch = event(EventKind::latch);
+  EXPECT_OK(a.wait(latch));
+  EXPECT_OK(a.record(e));
+  EXPECT_CODE(deadlock, e.synchronize());
+  EXPECT_CODE(deadlock, a.synchronize());
+}
+
+TEST_P(OnEveryBackend, AContextRecoversThoughAStreamWasLetGo) {
+  Stream s = stream(), gone = stream();
+  Bodies bodies;
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(gone.launch(kSlow, {}, {}));
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  (void)gone.close(Close::drop);
+  EXPECT_OK(context->recover());
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.synchronize());
+}
+
 TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {
   const std::weak_ptr<rt::DeviceState> state = device->state();
   {

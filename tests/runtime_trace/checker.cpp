@@ -201,10 +201,8 @@ class Checker {
       if (e.kind != Kind::context_sync_end) continue;
       if (!begins.count(e.object)) refuse("O8", "a sync of context {} ends at {} and never began", e.context, e.stamp);
       const TraceEvent& begin = *begins[e.object];
-      each_task([&](const StreamTrace& s, const Life& t) {
+      each_task([&](const StreamTrace&, const Life& t) {
         if (t.submitted->context_serial != e.context_serial || t.over() < e.stamp || !returned_before(*t.submitted, begin)) return;
-        // A stream that was destroyed at once ends alone.
-        if (!s.dropping.empty() && s.dropping.back()->stamp > s.tasks.back().submitted->stamp) return;
         refuse("O8", "a sync of context {} ends at {}, before {} is over", e.context, e.stamp, name(*t.submitted));
       });
     }
