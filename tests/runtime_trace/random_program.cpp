@@ -111,9 +111,14 @@ struct Lanes {
   std::uint64_t expected = 0;  // the owner's
 };
 
-std::mutex current_mutex;
-std::string current_name;
-std::shared_ptr<DeviceState> current_device;
+// The programs that run now, for the watchdog.
+struct Running {
+  std::string name;
+  std::shared_ptr<DeviceState> device;
+  std::chrono::steady_clock::time_point since;
+};
+std::mutex running_mutex;
+std::map<const void*, Running> running;
 
 class Program {
  public:
@@ -136,9 +141,8 @@ class Program {
     if (!device.ok()) return complain(out, "open: " + to_string(device.error()));
     const std::shared_ptr<DeviceState> state = device->state();
     {
-      const std::lock_guard lock(current_mutex);
-      current_name = title();
-      current_device = state;
+      const std::lock_guard lock(running_mutex);
+      running[this] = {title(), state, std::chrono::steady_clock::now()};
     }
     device->start_trace();
     create(*device);
@@ -148,8 +152,8 @@ class Program {
     for (std::thread& h : hosts) h.join();
     finish(*device);
     {
-      const std::lock_guard lock(current_mutex);
-      current_device.reset();
+      const std::lock_guard lock(running_mutex);
+      running.erase(this);
     }
     out.trace = state->trace.take();
     if (wrong_codes_ != 0) note("a call from a host function did not fail with in_callback");
@@ -437,17 +441,15 @@ std::thread watcher;
 Watchdog::Watchdog(std::uint32_t seconds) {
   watch_over = false;
   watcher = std::thread([seconds] {
-    std::string last;
-    std::uint32_t same = 0;
     std::unique_lock lock(watch_mutex);
     while (!watch_ends.wait_until(lock, std::chrono::system_clock::now() + std::chrono::seconds(1), [] { return watch_over; })) {
-      const std::lock_guard current(current_mutex);
-      same = current_device && current_name == last ? same + 1 : 0;
-      last = current_name;
-      if (same < seconds) continue;
-      std::fprintf(stderr, "HANGS: %s, %u s so far; left to do:\n%s%u streams parked, %u hosts blocked\n", last.c_str(), same,
-                   unfinished(current_device->trace.take()).c_str(), current_device->lanes_parked.load(), current_device->hosts_blocked.load());
-      std::abort();
+      const std::lock_guard now(running_mutex);
+      for (const auto& [program, r] : running) {
+        if (std::chrono::steady_clock::now() - r.since < std::chrono::seconds(seconds)) continue;
+        std::fprintf(stderr, "HANGS: %s, after %u s; left to do:\n%s%u streams parked, %u hosts blocked\n", r.name.c_str(), seconds,
+                     unfinished(r.device->trace.take()).c_str(), r.device->lanes_parked.load(), r.device->hosts_blocked.load());
+        std::abort();
+      }
     }
   });
 }
