@@ -100,6 +100,11 @@ Ref<Completion> EventState::new_latch() const {
   return latch;
 }
 
+Ref<Completion> EventState::last_record() {
+  const std::lock_guard one(lock);
+  return last;
+}
+
 NotifyState::NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n)
     : context(std::move(c)), number(n), serial(context->device.trace.new_object()) {}
 NotifyState::~NotifyState() { context->device.notify_numbers.give_back(number); }

@@ -136,10 +136,11 @@ class EventState {
   const bool timed;
   const bool waitable;  ///< has SYNC
   std::atomic<bool> closed{false};
-  /// Snapshot: the last record, or none. Latch: always the same.
+  /// Snapshot: the last record, or none. Latch: the same until its context recovers. Under the lock.
   SpinLock lock;
   Ref<Completion> last;
   Ref<Completion> new_latch() const;
+  Ref<Completion> last_record();
 };
 
 /// Binary and resetting itself: a record sets it, one wait passes and clears it.

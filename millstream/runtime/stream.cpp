@@ -129,7 +129,7 @@ Result<void> Stream::record(Event& event) {
   Task task;
   task.kind = TaskKind::record;
   if (e.kind == EventKind::latch) {
-    task.sync = {Ref<Completion>(e.last).release(), 0, e.timed, false};
+    task.sync = {e.last_record().release(), 0, e.timed, false};
     return submit(kCall, *state_, task);
   }
   if (!device.event_ids.take() && !device.take_event_id_later()) {
@@ -159,11 +159,7 @@ Result<void> Stream::wait(const Event& event, Deadline deadline) {
     return Error{ErrorCode::bad_state, fmt::format("{}: event {} was made without the flag for streams to wait", kCall, e.number)}.help(
         "create it with `sync`");
   }
-  Ref<Completion> completion;
-  {
-    const std::lock_guard lock(e.lock);
-    completion = e.last;
-  }
+  Ref<Completion> completion = e.last_record();
   if (!completion) return {};  // a snapshot without a record: nothing before it
   Task task;
   task.kind = TaskKind::wait;
@@ -182,7 +178,7 @@ Result<void> Stream::reset(Event& event) {
   }
   Task task;
   task.kind = TaskKind::latch_reset;
-  task.sync = {Ref<Completion>(e.last).release(), 0, false, false};
+  task.sync = {e.last_record().release(), 0, false, false};
   return submit(kCall, *state_, task);
 }
 
