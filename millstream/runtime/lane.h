@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "millstream/core/error.h"
+#include "millstream/runtime/parking.h"
 #include "millstream/runtime/run_token.h"
 #include "millstream/runtime/task_queue.h"
 
@@ -14,9 +15,6 @@ namespace millstream::rt {
 
 class ContextState;
 class StreamState;
-
-/// Why a parked lane goes on other than by what it waited for.
-enum class Wake : std::uint8_t { published, stopped, aborted, timed_out, deadlocked };
 
 struct Lane : Waiter {
   Lane(StreamState& s, ContextState& c, std::uint8_t l) : Waiter(Kind::lane), stream(s), context(c), level(l) {}

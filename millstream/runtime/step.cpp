@@ -42,27 +42,10 @@ Error cause_of_drop(Lane& lane, const Task& task) {
   return std::move(error).help("Context::recover, or destroy the context");
 }
 
-// Marks the lane as parked on `on`. False: the context has stopped or the lane was aborted meanwhile.
-bool prepare_to_park(Lane& lane, const Task& task, Awaited& on) {
-  const std::lock_guard lock(lane.park_lock);
-  lane.parked_on = &on;
-  lane.wake = Wake::published;
-  ++lane.parks;
-  // Under the lock: who stops the lane sets its mark first and then looks, under the lock, whether it is parked.
-  if (!dropped(lane, task)) return true;
-  lane.parked_on = nullptr;
-  return false;
-}
-
-void no_longer_parked(Lane& lane) {
-  const std::lock_guard lock(lane.park_lock);
-  lane.parked_on = nullptr;
-}
-
 template <class Park>
 Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns, Park park) {
   DeviceState& device = lane.context.device;
-  if (!prepare_to_park(lane, task, on)) return Admission::drop;
+  if (!prepare_to_park(lane, on, [&] { return dropped(lane, task); })) return Admission::drop;
   if (timeout_ns != 0) device.machine->arm_timer(lane, lane.parks, timeout_ns);
   device.lanes_parked.fetch_add(1, std::memory_order_seq_cst);
   if (park(lane)) return Admission::parked;
@@ -145,29 +128,11 @@ void wake_all(Waiter* list) {
 }
 
 bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park, std::unique_ptr<Error> error) {
+  if (!take_out<RealAtomics>(lane, why, park, error, wake_all)) return false;
   DeviceState& device = lane.context.device;
-  for (unsigned round = 0;; ++round) {
-    Signal::Removal out;
-    {
-      const std::lock_guard lock(lane.park_lock);
-      // While this is set, what it points at is held by the task that waits.
-      if (lane.parked_on == nullptr || (park && lane.parks != *park)) return false;
-      out = lane.parked_on->remove(lane);
-      if (out.found) {
-        lane.parked_on = nullptr;
-        lane.wake = why;
-        lane.wake_error = std::move(error);
-      }
-    }
-    wake_all(out.to_wake);
-    if (out.found) {
-      device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
-      device.machine->make_ready(lane);
-      return true;
-    }
-    // It is on its way into the list, or out of it: a few instructions.
-    RealAtomics::relax(round);
-  }
+  device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
+  device.machine->make_ready(lane);
+  return true;
 }
 
 void drop_queued(Lane& lane, Error cause) {

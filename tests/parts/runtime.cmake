@@ -9,3 +9,7 @@ mst_test(runtime_programs_test SOURCES runtime_trace/random_program_test.cpp DEP
 add_executable(runtime_chaos runtime_trace/chaos_main.cpp)
 target_link_libraries(runtime_chaos PRIVATE mst_flags mst_runtime runtime_trace)
 add_test(NAME runtime_chaos COMMAND runtime_chaos --seconds 20)
+# Its fibres are unknown to the thread sanitizer, and there is only one thread.
+if(NOT MST_SANITIZE MATCHES "thread")
+  mst_test(interleave_test SOURCES interleave/interleave_test.cpp interleave/explorer.cpp DEPS core)
+endif()

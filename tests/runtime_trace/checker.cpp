@@ -334,8 +334,9 @@ class Checker {
         const Stamp over = t.over();
         periods.push_back({&e, over == kNever ? kNever : std::max(e.stamp, over), kNever, kNever});
       } else if (!open) {
+        const Stamp decided_after = t.began != nullptr ? t.began->stamp : arrival(streams_[e.stream_serial], t);
         for (const TraceEvent* mode : modes[e.context_serial]) {
-          if (returned(*mode) < t.begin()) refuse("mode", "{} failed and context {} goes on, though it stops on failure", name(e), e.context);
+          if (returned(*mode) < decided_after) refuse("mode", "{} failed and context {} goes on, though it stops on failure", name(e), e.context);
         }
       }
     }
@@ -372,7 +373,9 @@ class Checker {
         if (d->stamp < t.dropped->stamp && e.sequence < d->sequence) return;
       }
       for (const StopPeriod& period : stops_[e.context_serial]) {
-        if (period.failure->stamp < t.dropped->stamp && t.dropped->stamp < period.recovered) return;
+        // Decided before the context went on, though stamped after.
+        const Stamp decided_after = assume_.one_thread ? t.dropped->stamp : arrival(s, t);
+        if (period.failure->stamp < t.dropped->stamp && decided_after < period.recovered) return;
       }
       refuse("drop", "{} is dropped at {} and nothing stopped it", name(e), t.dropped->stamp);
     });
