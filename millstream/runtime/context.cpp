@@ -43,7 +43,7 @@ Stream Context::default_stream() const { return Stream(state_->default_stream, f
 Result<Stream> Context::create_stream(const StreamOptions& options) {
   constexpr const char* kCall = "Context::create_stream";
   MST_TRY_VOID(alive(kCall, *state_));
-  MST_TRY(auto stream, new_stream(kCall, state_, options));
+  MST_TRY(auto stream, with_memory(kCall, [&] { return new_stream(kCall, state_, options); }));
   return Stream(std::move(stream), true);
 }
 
@@ -55,19 +55,30 @@ Result<Event> Context::create_event(EventKind kind, EventFlags flags) {
     return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}
         .help("destroy events that are no longer needed");
   }
-  return Event(std::make_shared<EventState>(state_, kind, *device.event_numbers.take(), flags.timing, flags.sync));
+  Result<Event> made = with_memory(kCall, [&]() -> Result<Event> {
+    TakenNumber number(device.event_numbers);
+    auto state = std::make_shared<EventState>(state_, kind, *number, flags.timing, flags.sync);
+    number.keep();
+    return Event(std::move(state));
+  });
+  if (!made.ok() && kind == EventKind::latch) device.event_ids.give_back();
+  return made;
 }
 
 Result<Notify> Context::create_notify() {
   constexpr const char* kCall = "Context::create_notify";
   MST_TRY_VOID(alive(kCall, *state_));
   DeviceState& device = state_->device;
-  const auto number = device.notify_numbers.take();
-  if (!number) {
-    return Error{ErrorCode::no_notify, fmt::format("{}: device {} has {} notifies, and all are in use", kCall, device.number, device.notify_numbers.most())}
-        .help("destroy notifies that are no longer needed");
-  }
-  return Notify(new NotifyState(state_, *number));
+  return with_memory(kCall, [&]() -> Result<Notify> {
+    TakenNumber number(device.notify_numbers);
+    if (!number) {
+      return Error{ErrorCode::no_notify, fmt::format("{}: device {} has {} notifies, and all are in use", kCall, device.number, device.notify_numbers.most())}
+          .help("destroy notifies that are no longer needed");
+    }
+    Notify made(new NotifyState(state_, *number));
+    number.keep();
+    return made;
+  });
 }
 
 Result<void> Context::synchronize(Deadline deadline) {

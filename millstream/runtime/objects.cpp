@@ -10,23 +10,26 @@ namespace millstream::rt {
 
 std::optional<std::uint32_t> Numbers::take() {
   const std::lock_guard lock(mutex_);
-  if (!free_.empty()) {
-    const std::uint32_t number = *free_.begin();
-    free_.erase(free_.begin());
-    return number;
-  }
-  if (next_ == most_) return std::nullopt;
-  return next_++;
+  while (first_ < taken_.size() && ~taken_[first_] == 0) ++first_;
+  if (first_ == taken_.size()) taken_.push_back(0);
+  const auto bit = static_cast<std::uint32_t>(__builtin_ctzll(~taken_[first_]));
+  const std::uint64_t number = first_ * 64 + bit;
+  if (number >= most_) return std::nullopt;
+  taken_[first_] |= std::uint64_t{1} << bit;
+  ++in_use_;
+  return static_cast<std::uint32_t>(number);
 }
 
 void Numbers::give_back(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  free_.insert(number);
+  taken_[number / 64] &= ~(std::uint64_t{1} << number % 64);
+  first_ = std::min<std::size_t>(first_, number / 64);
+  --in_use_;
 }
 
 std::uint32_t Numbers::in_use() const {
   const std::lock_guard lock(mutex_);
-  return next_ - static_cast<std::uint32_t>(free_.size());
+  return in_use_;
 }
 
 bool Budget::take() {
@@ -111,11 +114,10 @@ NotifyState::~NotifyState() { context->device.notify_numbers.give_back(number); 
 
 Waiter* NotifyState::record() {
   const std::lock_guard lock(lock_);
-  if (!waiting_.empty()) {
-    Waiter* const first = waiting_.front();
-    waiting_.pop_front();
-    first->next = nullptr;
-    return first;
+  if (Waiter* const waiter = first_) {
+    first_ = waiter->next;
+    waiter->next = nullptr;
+    return waiter;
   }
   if (set_) ++ignored_;
   set_ = true;
@@ -128,16 +130,23 @@ bool NotifyState::park(Waiter& waiter) {
     set_ = false;
     return false;
   }
-  waiting_.push_back(&waiter);
+  waiter.next = nullptr;
+  (first_ == nullptr ? first_ : last_->next) = &waiter;
+  last_ = &waiter;
   return true;
 }
 
 Signal::Removal NotifyState::remove(Waiter& waiter) {
   const std::lock_guard lock(lock_);
-  const auto it = std::find(waiting_.begin(), waiting_.end(), &waiter);
-  if (it == waiting_.end()) return {};
-  waiting_.erase(it);
-  return {true, nullptr};
+  Waiter* before = nullptr;
+  for (Waiter* w = first_; w != nullptr; before = w, w = w->next) {
+    if (w != &waiter) continue;
+    (before == nullptr ? first_ : before->next) = w->next;
+    if (last_ == w) last_ = before;
+    w->next = nullptr;
+    return {true, nullptr};
+  }
+  return {};
 }
 
 std::string NotifyState::describe() const { return fmt::format("notify {}", number); }

@@ -3,11 +3,9 @@
 // has work.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +19,7 @@ namespace millstream::rt {
 
 class EventState;
 
-/// Numbers of live objects of one kind: the lowest free one next. Thread-safe.
+/// Numbers of live objects of one kind: the lowest free one next. Thread-safe. Only `take` allocates.
 class Numbers {
  public:
   explicit Numbers(std::uint32_t most) : most_(most) {}
@@ -34,8 +32,28 @@ class Numbers {
  private:
   const std::uint32_t most_;
   mutable std::mutex mutex_;
-  std::uint32_t next_ = 0;
-  std::set<std::uint32_t> free_;
+  std::vector<std::uint64_t> taken_;  // a bit a number
+  std::size_t first_ = 0;             // no word before it has a free one
+  std::uint32_t in_use_ = 0;
+};
+
+/// A number that goes back unless what it is for comes into being.
+class TakenNumber {
+ public:
+  explicit TakenNumber(Numbers& numbers) : numbers_(numbers), number_(numbers.take()) {}
+  ~TakenNumber() {
+    if (number_) numbers_.give_back(*number_);
+  }
+  TakenNumber(const TakenNumber&) = delete;
+  TakenNumber& operator=(const TakenNumber&) = delete;
+  explicit operator bool() const { return number_.has_value(); }
+  std::uint32_t operator*() const { return *number_; }
+  bool again() { return (number_ = numbers_.take()).has_value(); }
+  void keep() { number_.reset(); }
+
+ private:
+  Numbers& numbers_;
+  std::optional<std::uint32_t> number_;
 };
 
 /// A budget without numbers, for what is taken at submit and given back by workers: one atomic.
@@ -164,7 +182,8 @@ class NotifyState final : public Awaited {
  private:
   mutable SpinLock lock_;
   bool set_ = false;
-  std::deque<Waiter*> waiting_;
+  Waiter* first_ = nullptr;  // who waits, in order of arrival
+  Waiter* last_ = nullptr;
   std::uint64_t ignored_ = 0;
 };
 

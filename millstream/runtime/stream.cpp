@@ -136,7 +136,12 @@ Result<void> Stream::record(Event& event) {
     return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}
         .help("synchronise, or destroy latches: an event holds its id from its record to its completion, a latch while it lives");
   }
-  auto completion = Ref<Completion>::adopt(new Completion(Completion::What::event, e.number));
+  auto* const made = new (std::nothrow) Completion(Completion::What::event, e.number);
+  if (made == nullptr) {
+    device.event_ids.give_back();
+    return Error{ErrorCode::no_memory, fmt::format("{}: no memory for a record of event {}", kCall, e.number)};
+  }
+  auto completion = Ref<Completion>::adopt(made);
   if (device.trace.on()) completion->serial = device.trace.new_object();
   task.sync = {Ref<Completion>(completion).release(), 0, e.timed, true};
   Result<void> done = submit(kCall, *state_, task);

@@ -86,7 +86,9 @@ Result<void> submit(const char* call, StreamState& stream, Task& task, bool bloc
 }
 
 Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, bool last) {
-  auto completion = Ref<Completion>::adopt(new Completion(Completion::What::sync, stream.number));
+  auto* const made = new (std::nothrow) Completion(Completion::What::sync, stream.number);
+  if (made == nullptr) return Error{ErrorCode::no_memory, fmt::format("{}: no memory to wait for {}", call, stream.name())};
+  auto completion = Ref<Completion>::adopt(made);
   TraceRecorder& trace = stream.lane.context.device.trace;
   if (trace.on()) completion->serial = trace.new_object();
   Task task;
@@ -233,12 +235,11 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
                                                    profile.greatest_priority, profile.least_priority)};
   }
   sweep(*context);
-  std::optional<std::uint32_t> number = device.stream_numbers.take();
+  TakenNumber number(device.stream_numbers);
   if (!number) {
     for (const auto& c : device.live_contexts()) sweep(*c);
-    number = device.stream_numbers.take();
   }
-  if (!number) {
+  if (!number && !number.again()) {
     Error error{ErrorCode::no_more_streams, fmt::format("{}: device {} has {} streams, and all are in use", call, device.number, profile.max_streams)};
     for (const auto& c : device.live_contexts()) error.note(fmt::format("context {} holds {}", c->number, c->live_streams().size()));
     return std::move(error).help("destroy streams, or share them");
@@ -249,29 +250,31 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
   stream->spins = options.fast_sync;
   stream->capacity = options.huge ? profile.tasks_per_huge_stream : profile.tasks_per_stream;
   if (options.fast_launch && !stream->lane.queue.reserve()) {
-    device.stream_numbers.give_back(*number);
     return Error{ErrorCode::no_memory, fmt::format("{}: no memory for the queue of a stream", call)};
   }
   const std::lock_guard lock(context->streams_mutex);
-  if (context->closed.load(std::memory_order_seq_cst)) {
-    device.stream_numbers.give_back(*number);
-    return closed_handle(call, fmt::format("context {}", context->number));
-  }
+  if (context->closed.load(std::memory_order_seq_cst)) return closed_handle(call, fmt::format("context {}", context->number));
   context->streams.push_back(stream);
+  number.keep();
   return stream;
 }
 
 Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device) {
-  auto context = std::make_shared<ContextState>(device, *device->context_numbers.take());
-  Result<std::shared_ptr<StreamState>> stream = new_stream(call, context, {});
-  if (!stream.ok()) {
-    device->context_numbers.give_back(context->number);
-    return std::move(stream).error();
+  TakenNumber number(device->context_numbers);
+  auto context = std::make_shared<ContextState>(device, *number);
+  MST_TRY(auto stream, new_stream(call, context, {}));
+  stream->is_default = true;
+  context->default_stream = stream;
+  try {
+    const std::lock_guard lock(device->contexts_mutex);
+    device->contexts.push_back(context);
+  } catch (const std::bad_alloc&) {
+    device->stream_numbers.give_back(stream->number);
+    context->default_stream.reset();
+    context->streams.clear();
+    throw;
   }
-  (*stream)->is_default = true;
-  context->default_stream = *stream;
-  const std::lock_guard lock(device->contexts_mutex);
-  device->contexts.push_back(context);
+  number.keep();
   return context;
 }
 

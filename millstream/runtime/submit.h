@@ -2,6 +2,8 @@
 // What every call of the runtime begins with, and how a task gets into a stream.
 #pragma once
 
+#include <new>
+
 #include "millstream/runtime/objects.h"
 
 namespace millstream::rt {
@@ -12,6 +14,16 @@ Error null_argument(const char* call, const char* what);
 Error closed_handle(const char* call, const std::string& what);
 /// What stopped the context. Only of one that has.
 Error stopped(const char* call, ContextState& context);
+
+/// The answer, or no_memory when the system gives none; what was taken before goes back.
+template <class F>
+auto with_memory(const char* call, F make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::no_memory, std::string(call) + ": the system gives no memory"};
+  }
+}
 
 /// Puts a task into the stream; what it owns is the stream's afterwards, and released on failure. Errors: bad_handle,
 /// not_bound (persistent), context_stopped, stream_full (only if it must not `block`), no_memory.
