@@ -31,7 +31,6 @@ struct Lane : Waiter {
   std::atomic<std::uint64_t> drop_until{0};
 
   // The token holder's.
-  std::uint64_t executed = 0;             ///< tasks that are over
   TaskKind last_kind = TaskKind::marker;  ///< of the last one that ran, for reports
   std::string_view last_name;
   std::uint64_t last_sequence = 0;

@@ -158,10 +158,8 @@ void fail(Lane& lane, const Task& task, Error error) {
 Admission admit(Lane& lane, Task& task) {
   if (lane.wake != Wake::published) {
     const Wake why = std::exchange(lane.wake, Wake::published);
-    lane.woken = false;
     if (why == Wake::timed_out || why == Wake::deadlocked) {
       const Error error = lane.wake_error ? *lane.wake_error : Error{ErrorCode::wait_timeout, "the wait's time was over"};
-      lane.wake_error.reset();
       give_up_queued(lane, error);
       fail(lane, task, error);
       return Admission::drop;
@@ -227,7 +225,6 @@ void retire(Lane& lane, Task& task) {
     lane.last_name = task.name();
     lane.last_sequence = task.sequence;
   }
-  ++lane.executed;
   release(task);
   lane.queue.pop();
 }

@@ -2,6 +2,8 @@
 // What ends, late or in an unusual order: callbacks, timers, dropped records, streams that were let go.
 #include "tests/conformance/runtime_fixture.h"
 
+#include <stdexcept>
+
 namespace millstream {
 namespace {
 
@@ -138,6 +140,93 @@ TEST_P(OnEveryBackend, AContextRecoversThoughAStreamWasLetGo) {
   EXPECT_OK(context->recover());
   EXPECT_OK(s.launch(kNothing, {}, {}));
   EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostFunctionThatThrowsIsAFailedTask) {
+  Stream s = stream();
+  EXPECT_OK(s.host_func([](void*) { throw std::runtime_error("no such luck"); }, nullptr));
+  const Result<void> first = s.synchronize();
+  ASSERT_FALSE(first.ok());
+  EXPECT_EQ(first.error().code, ErrorCode::host_func_failed);
+  EXPECT_NE(first.error().message.find("no such luck"), std::string::npos);
+  EXPECT_OK(s.host_func([](void*) { throw 1; }, nullptr));
+  EXPECT_CODE(host_func_failed, s.synchronize());
+  EXPECT_OK(s.synchronize());  // the thread is no callback any more
+}
+
+TEST_P(OnEveryBackend, AKernelThatThrowsIsAFailedTask) {
+  Stream s = stream();
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { throw std::runtime_error("no such luck"); }));
+  const Result<void> first = s.synchronize();
+  ASSERT_FALSE(first.ok());
+  EXPECT_NE(first.error().message.find("no such luck"), std::string::npos);
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { throw 1; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}.note("a note"); }));
+  const Result<void> noted = s.synchronize();
+  ASSERT_FALSE(noted.ok());
+  EXPECT_NE(to_string(noted.error()).find("a note"), std::string::npos);
+}
+
+TEST_P(OnEveryBackend, ADeadlocksReportNamesTheLastTaskThatRan) {
+  Stream a = stream();
+  Event latch = event(EventKind::latch);
+  EXPECT_OK(a.wait(latch));
+  const Result<void> nothing_before = a.synchronize();
+  ASSERT_FALSE(nothing_before.ok());
+  EXPECT_NE(nothing_before.error().message.find("at task 0, before any other task"), std::string::npos) << nothing_before.error().message;
+  EXPECT_OK(a.launch(kNothing, {}, {}));
+  EXPECT_OK(a.synchronize());
+  EXPECT_OK(a.wait(latch));
+  const Result<void> stuck = a.synchronize();
+  ASSERT_FALSE(stuck.ok());
+  EXPECT_NE(stuck.error().message.find("waits for event"), std::string::npos);
+  EXPECT_NE(stuck.error().message.find("after task 2 (nothing)"), std::string::npos) << stuck.error().message;
+}
+
+TEST_P(OnEveryBackend, ADroppedRecordSaysWhatStoppedItsContext) {
+  Stream s = stream(), other = stream();
+  Event gate = event(EventKind::latch), e = event();
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(other.wait(gate));
+  EXPECT_OK(other.record(e));
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  const Result<void> done = e.synchronize();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::context_stopped);
+  EXPECT_NE(to_string(done.error()).find("task 0 (body) of stream"), std::string::npos) << to_string(done.error());
+}
+
+TEST_P(OnEveryBackend, AWaitThatIsDroppedAfterItsNotifyUsesTheRecordUp) {
+  Profile profile;
+  profile.workers = 1;
+  open(profile);
+  Stream s = stream(), r = stream();
+  Notify n = std::move(*context->create_notify());
+  Bodies bodies;
+  std::atomic<bool> started{false}, go_on{GetParam() == BackendId::sim};
+  EXPECT_OK(s.wait(n));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_OK(r.record(n));
+  EXPECT_OK(bodies.launch(r, [&]() -> Result<void> {  // the one worker is here while `s` is ready
+    started = true;
+    while (!go_on) std::this_thread::yield();
+    return {};
+  }));
+  while (GetParam() == BackendId::cpu && !started) std::this_thread::yield();
+  std::thread abort([&] { EXPECT_OK(s.abort()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  go_on = true;
+  abort.join();
+  EXPECT_OK(r.record(n));
+  EXPECT_OK(r.synchronize());
+  EXPECT_OK(s.wait(n));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(s.wait(n, std::chrono::milliseconds(1)));
+  EXPECT_CODE(wait_timeout, s.synchronize());
 }
 
 TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {

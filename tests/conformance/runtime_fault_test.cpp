@@ -83,7 +83,7 @@ TEST_P(OnEveryBackend, ACreationWithoutMemoryChangesNothing) {
   std::vector<Context> contexts;
   streams.reserve(1), contexts.reserve(1);
   const auto made = [&](const std::function<Result<void>()>& make) {
-    return [this, &streams, &contexts, make] {
+    return [&streams, &contexts, make] {
       const int armed = std::exchange(fails_in, 0);
       streams.clear(), contexts.clear();
       fails_in = armed;

@@ -282,9 +282,10 @@ class Checker {
         passes[t.submitted->object].push_back({arrival(s, t), t.began->stamp, t.submitted});
       }
     });
-    for (auto& [object, list] : passes) {
+    for (auto& entry : passes) {
+      std::vector<Pass>& list = entry.second;
       std::sort(list.begin(), list.end(), [](const Pass& a, const Pass& b) { return a.began < b.began; });
-      const auto& records = sets[object];
+      const auto& records = sets[entry.first];
       for (std::size_t k = 0; k < list.size(); ++k) {
         const auto made = std::count_if(records.begin(), records.end(), [&](const Set& r) { return r.from < list[k].began; });
         if (static_cast<std::size_t>(made) <= k) refuse("notify", "{} is pass {} of a notify that was recorded {} times", name(*list[k].task), k + 1, made);
@@ -357,6 +358,7 @@ class Checker {
           refuse("stop", "{} is submitted at {}, after {} stopped its context", name(e), e.stamp, name(*period.failure));
         }
       }
+      if (assume_.complete && s.dropping.size() != s.in_force.size()) refuse("stop", "stream {} drops {} times, and it is in force {} times", e.stream, s.dropping.size(), s.in_force.size());
       for (const TraceEvent* d : s.in_force) {
         if (e.sequence < d->sequence && t.began != nullptr && t.began->stamp > d->stamp && !admitted_before(d->stamp)) {
           refuse("stop", "{} begins at {}, and was to be dropped from {} on", name(e), t.began->stamp, d->stamp);

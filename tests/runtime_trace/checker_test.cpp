@@ -196,7 +196,9 @@ TEST(TraceChecker, ATaskIsDroppedOnlyForACause) {
   EXPECT_EQ(Trace().submit(1, 0).drop(1, 0).refused(), "drop: task 0 (kernel) of stream 1 is dropped at 2 and nothing stopped it");
   Trace t;
   t.submit(1, 0).submit(1, 1).add(Kind::dropping, 1, 1);
-  EXPECT_EQ(t.drop(1, 0).drop(1, 1).refused(), "drop: task 1 (kernel) of stream 1 is dropped at 5 and nothing stopped it");
+  EXPECT_EQ(Trace(t).drop(1, 0).drop(1, 1).refused(), "stop: stream 1 drops 1 times, and it is in force 0 times");
+  t.add(Kind::drop_in_force, 1, 1);
+  EXPECT_EQ(t.drop(1, 0).drop(1, 1).refused(), "drop: task 1 (kernel) of stream 1 is dropped at 6 and nothing stopped it");
 }
 
 TEST(TraceChecker, AfterADropIsInForceNothingItCoversBegins) {
