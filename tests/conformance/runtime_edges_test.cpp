@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ends, late or in an unusual order: callbacks, timers, dropped records, streams that were let go.
+#include "millstream/runtime/objects.h"
 #include "tests/conformance/runtime_fixture.h"
 
 #include <stdexcept>
@@ -227,6 +228,73 @@ TEST_P(OnEveryBackend, AWaitThatIsDroppedAfterItsNotifyUsesTheRecordUp) {
   EXPECT_OK(s.synchronize());
   EXPECT_OK(s.wait(n, std::chrono::milliseconds(1)));
   EXPECT_CODE(wait_timeout, s.synchronize());
+}
+
+TEST_P(OnEveryBackend, ARefusedSubmitKeepsNothing) {
+  Stream s = stream();
+  EXPECT_OK(s.close());
+  {
+    Notify n = std::move(*context->create_notify());
+    EXPECT_CODE(bad_handle, s.record(n));
+    EXPECT_CODE(bad_handle, s.wait(n));
+  }
+  EXPECT_EQ(device->state()->notify_numbers.in_use(), 0u);
+}
+
+TEST_P(OnEveryBackend, AnErrorThatASyncOfAStoppedContextTellsIsReported) {
+  Stream s = stream();
+  Bodies bodies;
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_TRUE(context->take_errors().empty());
+}
+
+TEST_P(OnEveryBackend, TheNumberOfAnIdleStreamIsFreeAsSoonAsItIsDestroyed) {
+  Stream s = stream();
+  const std::uint32_t before = device->state()->stream_numbers.in_use();
+  EXPECT_OK(s.close(Close::drop));
+  EXPECT_EQ(device->state()->stream_numbers.in_use(), before - 1);
+}
+
+TEST_P(OnEveryBackend, AFullQueueHasRoomWhenACallbackEnds) {
+  Profile profile;
+  profile.tasks_per_stream = 1;
+  open(profile);
+  Stream s = stream();
+  EXPECT_OK(s.host_func([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostThatSpinsIsToldOfADeadlock) {
+  Stream s = stream({.fast_sync = true});
+  Event latch = event(EventKind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_CODE(deadlock, s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostThatWaitsForALatchNobodyRecordsIsTold) {
+  Event latch = event(EventKind::latch);
+  EXPECT_CODE(deadlock, latch.synchronize());
+  EXPECT_CODE(event_sync_timeout, latch.synchronize(std::chrono::milliseconds(1)));
+}
+
+TEST_P(OnEveryBackend, EventsOfARecoveredContextWereNeverRecorded) {
+  Stream s = stream(), other = stream();
+  Event latch = event(EventKind::latch), gate = event(EventKind::latch), e = event();
+  EXPECT_OK(s.record(latch));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(other.wait(gate));
+  EXPECT_OK(other.record(e));
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_CODE(context_stopped, e.synchronize());
+  EXPECT_OK(context->recover());
+  EXPECT_FALSE(*latch.query());
+  EXPECT_OK(e.synchronize());
 }
 
 TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {

@@ -114,6 +114,21 @@ TEST_P(OnEveryBackend, ACreationWithoutMemoryChangesNothing) {
   EXPECT_GE(fail_each(*device, [&] { return status(context->create_notify()); }), 1);
 }
 
+TEST_P(OnEveryBackend, TheFirstContextOfADeviceWithoutMemoryChangesNothing) {
+  for (int k = 1;; ++k) {
+    open({});
+    const Counts before = counts(*device);
+    failed = false;
+    fails_in = k;
+    const Result<Context> made = device->create_context();
+    fails_in = 0;
+    if (!failed) break;
+    EXPECT_CODE(no_memory, status(made));
+    EXPECT_EQ(before, counts(*device)) << "allocation " << k;
+    EXPECT_EQ(1u, device->state()->live_contexts().size());
+  }
+}
+
 TEST_P(OnEveryBackend, ASubmitWithoutMemoryPutsNothingIntoTheStream) {
   Stream s = stream(), gate = stream();
   Event latch = event(EventKind::latch), e = event();
