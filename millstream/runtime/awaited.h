@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,7 +76,8 @@ class Completion final : public Awaited {
   Completion(What what, std::uint32_t number) : what_(what), number_(number) {}
 
   Signal signal;
-  /// Written before the publication, read after it.
+  /// Written before the publication, read after it. A latch is published again and again: its are under the lock, and
+  /// `publish`, `reset`, `failure` and `time` take it.
   std::uint64_t time_ns = 0;
   std::uint64_t serial = 0;      ///< of this record in a trace; 0: not traced
   std::unique_ptr<Error> error;  ///< the record was dropped, the execution failed
@@ -83,8 +85,20 @@ class Completion final : public Awaited {
 
   What what() const { return what_; }
   std::uint32_t number() const { return number_; }
+  /// Returns who waited. A latch that is set stays as it is, but a good record makes up for one that was dropped.
+  Waiter* publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint32_t of_context);
+  void reset();
+
+  struct Failure {
+    Error error;
+    std::uint32_t context = 0;
+  };
+  /// Of what has been published.
+  std::optional<Failure> failure();
+  std::uint64_t time();
+
   Signal::Removal remove(Waiter& waiter) override {
-    const std::lock_guard one(removal_);
+    const std::lock_guard one(lock_);
     return signal.remove(waiter);
   }
   std::string describe() const override;
@@ -92,7 +106,7 @@ class Completion final : public Awaited {
  private:
   const What what_;
   const std::uint32_t number_;
-  SpinLock removal_;
+  SpinLock lock_;
 };
 
 }  // namespace millstream::rt

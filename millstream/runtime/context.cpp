@@ -43,7 +43,7 @@ Stream Context::default_stream() const { return Stream(state_->default_stream, f
 Result<Stream> Context::create_stream(const StreamOptions& options) {
   constexpr const char* kCall = "Context::create_stream";
   MST_TRY_VOID(alive(kCall, *state_));
-  MST_TRY(auto stream, new_stream(kCall, state_, options));
+  MST_TRY(auto stream, with_memory(kCall, [&] { return new_stream(kCall, state_, options); }));
   return Stream(std::move(stream), true);
 }
 
@@ -55,41 +55,60 @@ Result<Event> Context::create_event(Event::Kind kind, EventFlags flags) {
     return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}
         .help("destroy events that are no longer needed");
   }
-  return Event(std::make_shared<EventState>(state_, kind, *device.event_numbers.take(), flags.timing, flags.sync));
+  Result<Event> made = with_memory(kCall, [&]() -> Result<Event> {
+    TakenNumber number(device.event_numbers);
+    auto state = std::make_shared<EventState>(state_, kind, *number, flags.timing, flags.sync);
+    number.keep();
+    return Event(std::move(state));
+  });
+  if (!made.ok() && kind == Event::Kind::latch) device.event_ids.give_back();
+  return made;
 }
 
 Result<Notify> Context::create_notify() {
   constexpr const char* kCall = "Context::create_notify";
   MST_TRY_VOID(alive(kCall, *state_));
   DeviceState& device = state_->device;
-  const auto number = device.notify_numbers.take();
-  if (!number) {
-    return Error{ErrorCode::no_notify, fmt::format("{}: device {} has {} notifies, and all are in use", kCall, device.number, device.notify_numbers.most())}
-        .help("destroy notifies that are no longer needed");
-  }
-  return Notify(new NotifyState(state_, *number));
+  return with_memory(kCall, [&]() -> Result<Notify> {
+    TakenNumber number(device.notify_numbers);
+    if (!number) {
+      return Error{ErrorCode::no_notify, fmt::format("{}: device {} has {} notifies, and all are in use", kCall, device.number, device.notify_numbers.most())}
+          .help("destroy notifies that are no longer needed");
+    }
+    Notify made(new NotifyState(state_, *number));
+    number.keep();
+    return made;
+  });
 }
 
 Result<void> Context::synchronize(Deadline deadline) {
   constexpr const char* kCall = "Context::synchronize";
   MST_TRY_VOID(alive(kCall, *state_));
+  TraceRecorder& trace = state_->device.trace;
+  const std::uint64_t serial = trace.on() ? trace.new_object() : 0;
+  if (trace.on()) trace.host(TraceEvent::Kind::context_sync_begin, *state_, serial);
   if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
-  std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> markers;
+  std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> markers;  // null: it takes no more, and ends
   for (const auto& stream : state_->live_streams()) {
     if (stream->persistent) continue;
     Result<Ref<Completion>> marker = submit_marker(kCall, *stream);
-    if (marker.ok()) {
-      markers.emplace_back(stream, std::move(marker).value());
-    } else if (marker.error().code != ErrorCode::bad_handle) {  // one that ends meanwhile drains itself
-      return std::move(marker).error();
-    }
+    if (!marker.ok() && marker.error().code != ErrorCode::bad_handle) return std::move(marker).error();
+    markers.emplace_back(stream, marker.ok() ? std::move(marker).value() : Ref<Completion>());
   }
   const std::uint64_t begin = state_->device.machine->now_ns();
+  bool all = true;
   for (auto& [stream, marker] : markers) {
     Deadline left = deadline;
     if (left) left = std::max(Nanoseconds(1), *left - Nanoseconds(state_->device.machine->now_ns() - begin));
-    MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
+    if (marker) {
+      MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
+    } else if (!left) {
+      wait_for_end(*stream);
+    } else {
+      all = false;
+    }
   }
+  if (trace.on() && all) trace.host(TraceEvent::Kind::context_sync_end, *state_, serial);
   MST_TRY_VOID(take_error(*state_, nullptr));
   return {};
 }
@@ -99,15 +118,21 @@ Result<void> Context::recover() {
   MST_TRY_VOID(alive(kCall, *state_));
   for (const auto& stream : state_->live_streams()) {
     if (stream->persistent) continue;
-    MST_TRY(const Ref<Completion> marker, submit_marker(kCall, *stream));
-    MST_TRY_VOID(wait_host(kCall, *stream, *marker, never));
+    const Result<Ref<Completion>> marker = submit_marker(kCall, *stream);
+    if (marker.ok()) {
+      MST_TRY_VOID(wait_host(kCall, *stream, **marker, never));
+    } else if (marker.error().code == ErrorCode::bad_handle) {  // let go: its last task may still run
+      wait_for_end(*stream);
+    } else {
+      return marker.error();
+    }
   }
   {
     const std::lock_guard lock(state_->events_mutex);
     for (EventState* e : state_->events) {
       const std::lock_guard one(e->lock);
       if (e->kind == Event::Kind::latch) {
-        e->last = Ref<Completion>::adopt(new Completion(Completion::What::latch, e->number));
+        e->last = e->new_latch();
       } else {
         e->last = {};
       }
@@ -116,7 +141,10 @@ Result<void> Context::recover() {
   const std::lock_guard lock(state_->errors_mutex);
   state_->errors.clear();
   state_->cause.reset();
+  TraceRecorder& trace = state_->device.trace;
+  if (trace.on()) trace.host(TraceEvent::Kind::recover_begin, *state_);
   state_->stopped.store(false, std::memory_order_seq_cst);
+  if (trace.on()) trace.host(TraceEvent::Kind::recover_end, *state_);
   return {};
 }
 

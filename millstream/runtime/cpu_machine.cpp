@@ -2,13 +2,15 @@
 // Real threads: workers that run ready lanes, a pool for host functions, and one thread for timers and the watch for
 // deadlocks. Streams are never threads.
 #include <deque>
-#include <queue>
+#include <functional>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "millstream/runtime/deadlock.h"
+#include "millstream/runtime/delays.h"
 #include "millstream/runtime/host_waiter.h"
 #include "millstream/runtime/model_state.h"
 #include "millstream/runtime/ready_set.h"
@@ -24,10 +26,16 @@ using Clock = std::chrono::steady_clock;
 // A condition variable that is waited on against the system clock: what ThreadSanitizer of gcc 12 understands.
 using Wall = std::chrono::system_clock;
 
+void pause(Delays& delays) {
+  if (const std::uint64_t us = delays.next_us()) std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+
 class CallbackPool {
  public:
-  CallbackPool(std::uint32_t threads, Machine& machine, TraceRecorder& trace, std::uint32_t first_worker)
-      : machine_(machine), trace_(trace) {
+  /// `on_idle`: called when a host function was the last that ran.
+  CallbackPool(std::uint32_t threads, Machine& machine, TraceRecorder& trace, std::uint32_t first_worker, std::optional<std::uint64_t> delay_seed,
+               std::function<void()> on_idle)
+      : machine_(machine), trace_(trace), delay_seed_(delay_seed), on_idle_(std::move(on_idle)) {
     for (std::uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this, i, first_worker] { serve(first_worker + i); });
   }
   void push(Lane& lane) {
@@ -51,6 +59,7 @@ class CallbackPool {
 
  private:
   void serve(std::uint32_t worker) {
+    Delays delays(delay_seed_, worker);
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
@@ -60,6 +69,7 @@ class CallbackPool {
       ++running_;
       lock.unlock();
       Task& task = *first_task(lane);
+      pause(delays);
       if (trace_.on()) trace_.began(lane, task, worker);
       call_host_func(lane, task);
       if (trace_.on()) trace_.ended(lane, task, worker);
@@ -68,12 +78,17 @@ class CallbackPool {
       if (lane.binding != nullptr || !lane.token.remove(1)) machine_.make_ready(lane);
       machine_.room_made();
       lock.lock();
-      --running_;
+      if (--running_ != 0 || !waiting_.empty()) continue;
+      lock.unlock();
+      on_idle_();
+      lock.lock();
     }
   }
 
   Machine& machine_;
   TraceRecorder& trace_;
+  const std::optional<std::uint64_t> delay_seed_;
+  const std::function<void()> on_idle_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Lane*> waiting_;
@@ -100,7 +115,7 @@ class CpuMachine final : public Machine {
         trace_(device.trace),
         count_(workers),
         ready_(threads(), device.profile.priority_age),
-        callbacks_(device.profile.callback_threads, *this, trace_, workers) {
+        callbacks_(device.profile.callback_threads, *this, trace_, workers, device.profile.delay_seed, [this] { idle(); }) {
     watch_ = std::thread([this] { watch(); });
     for (std::uint32_t i = 0; i < threads(); ++i) workers_.emplace_back([this, i] { work(i); });
   }
@@ -137,7 +152,7 @@ class CpuMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     const std::lock_guard lock(watch_mutex_);
-    timers_.push({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), &lane, park});
+    timers_.insert({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), &lane, park});
     changed_.notify_one();
   }
 
@@ -180,6 +195,7 @@ class CpuMachine final : public Machine {
     }
     changed_.notify_one();
     watch_.join();
+    timers_.clear();  // they keep streams, and with them the device
   }
 
  private:
@@ -189,26 +205,28 @@ class CpuMachine final : public Machine {
 
   void work(std::uint32_t worker) {
     if (device_.thread_start) device_.thread_start();
-    while (Lane* lane = ready_.take([this] { idle(); })) run(*lane, worker);
+    Delays delays(device_.profile.delay_seed, worker);
+    while (Lane* lane = ready_.take([this] { idle(); })) run(*lane, worker, delays);
   }
 
   // The calling thread as the last of the workers, until the completion is done.
   bool help(Completion& completion) {
     HelpingHost host(ready_);
     if (!completion.signal.park(host)) return true;
+    Delays delays(device_.profile.delay_seed, count_ - 1);
     device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
     ready_.host_begins();
-    while (Lane* lane = ready_.take_as_host(host.ended, [this] { idle(); })) run(*lane, count_ - 1);
+    while (Lane* lane = ready_.take_as_host(host.ended, [this] { idle(); })) run(*lane, count_ - 1, delays);
     ready_.host_ends();
     device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
     return true;
   }
 
-  void run(Lane& lane, std::uint32_t worker) {
+  void run(Lane& lane, std::uint32_t worker, Delays& delays) {
     if (lane.replay != nullptr) {
       replay(lane);
     } else {
-      follow(lane, worker);
+      follow(lane, worker, delays);
     }
   }
 
@@ -224,7 +242,7 @@ class CpuMachine final : public Machine {
   }
 
   // Runs the lane until it has no more tasks, waits, or has had its turn.
-  void follow(Lane& lane, std::uint32_t worker) {
+  void follow(Lane& lane, std::uint32_t worker, Delays& delays) {
     std::uint64_t over = 0;  // tasks of a queue that have run, and are not yet taken from the token
     for (std::uint32_t turn = 0;; ++turn) {
       if (lane.binding != nullptr) {
@@ -244,6 +262,7 @@ class CpuMachine final : public Machine {
         return room_made();
       }
       Task& task = *first_task(lane);
+      pause(delays);
       const bool may_leave = task.kind == TaskKind::wait || task.kind == TaskKind::notify_wait || task.kind == TaskKind::host_func ||
                              task.kind == TaskKind::execute;
       if (may_leave && over != 0) {
@@ -254,7 +273,7 @@ class CpuMachine final : public Machine {
       switch (admit(lane, task)) {
         case Admission::run:
           if (trace_.on()) trace_.began(lane, task, worker);
-          perform_traced(lane, task, worker);
+          perform_traced(lane, task, worker, delays);
           break;
         case Admission::drop:
           if (trace_.on()) trace_.dropped(lane, task, worker);
@@ -270,11 +289,12 @@ class CpuMachine final : public Machine {
     }
   }
 
-  void perform_traced(Lane& lane, Task& task, std::uint32_t worker) {
+  void perform_traced(Lane& lane, Task& task, std::uint32_t worker, Delays& delays) {
     // A record has ended when it is made known: what it wakes begins later.
     const bool publishes = task.kind == TaskKind::record || task.kind == TaskKind::marker ||
                            task.kind == TaskKind::notify_record || task.kind == TaskKind::site_record || task.kind == TaskKind::activate;
     if (trace_.on() && publishes) trace_.ended(lane, task, worker);
+    if (publishes) pause(delays);
     perform(lane, task);
     if (trace_.on() && !publishes) trace_.ended(lane, task, worker);
   }
@@ -290,7 +310,12 @@ class CpuMachine final : public Machine {
     std::shared_ptr<StreamState> owner;
     Lane* lane;
     std::uint64_t park;
-    bool operator<(const Timer& other) const { return at > other.at; }
+    bool operator<(const Timer& other) const { return at < other.at; }
+    /// Its wait is not over yet.
+    bool armed() const {
+      const std::lock_guard lock(lane->park_lock);
+      return lane->parked_on != nullptr && lane->parks == park;
+    }
   };
 
   void watch() {
@@ -300,13 +325,15 @@ class CpuMachine final : public Machine {
       if (timers_.empty() && !suspect_at_) {
         changed_.wait(lock, [&] { return awake() || !timers_.empty(); });
       } else {
-        const auto next = timers_.empty() ? *suspect_at_ : suspect_at_ ? std::min(*suspect_at_, timers_.top().at) : timers_.top().at;
+        const auto first = timers_.empty() ? Clock::time_point::max() : timers_.begin()->at;
+        const auto next = suspect_at_ ? std::min(*suspect_at_, first) : first;
         changed_.wait_until(lock, Wall::now() + (next - Clock::now()), awake);
       }
       fire_timers(lock);
       const bool suspect = suspect_at_ && *suspect_at_ <= Clock::now();
       if (!look_ && !suspect) continue;
       look_ = false;
+      std::erase_if(timers_, [](const Timer& timer) { return !timer.armed(); });
       const bool timed = !timers_.empty();
       lock.unlock();
       const std::uint64_t before = activity();
@@ -332,12 +359,12 @@ class CpuMachine final : public Machine {
   }
   bool due() const {
     const auto now = Clock::now();
-    return (!timers_.empty() && timers_.top().at <= now) || (suspect_at_ && *suspect_at_ <= now);
+    return (!timers_.empty() && timers_.begin()->at <= now) || (suspect_at_ && *suspect_at_ <= now);
   }
   void fire_timers(std::unique_lock<std::mutex>& lock) {
-    while (!timers_.empty() && timers_.top().at <= Clock::now()) {
-      const Timer timer = timers_.top();
-      timers_.pop();
+    while (!timers_.empty() && timers_.begin()->at <= Clock::now()) {
+      const Timer timer = *timers_.begin();
+      timers_.erase(timers_.begin());
       lock.unlock();
       unpark(*timer.lane, Wake::timed_out, timer.park);
       lock.lock();
@@ -357,7 +384,7 @@ class CpuMachine final : public Machine {
 
   std::mutex watch_mutex_;
   std::condition_variable changed_;
-  std::priority_queue<Timer> timers_;
+  std::multiset<Timer> timers_;
   bool look_ = false;
   bool closed_ = false;
   std::optional<Clock::time_point> suspect_at_;

@@ -96,6 +96,23 @@ std::vector<Parked> parked_lanes(DeviceState& device) {
   return out;
 }
 
+// Whether each waits for nothing but streams that are stuck themselves: one recorder that may still be let go by a host
+// would free all that wait for it.
+std::vector<bool> closed_in(const std::vector<Parked>& parked) {
+  std::vector<bool> closed(parked.size());
+  for (std::size_t i = 0; i < parked.size(); ++i) closed[i] = !parked[i].recorders.empty();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < parked.size(); ++i) {
+      const auto& r = parked[i].recorders;
+      if (!closed[i] || std::all_of(r.begin(), r.end(), [&](std::size_t other) { return closed[other]; })) continue;
+      closed[i] = false;
+      changed = true;
+    }
+  }
+  return closed;
+}
+
 // The first cycle along first recorders that goes through `start`, else nothing.
 std::vector<std::size_t> cycle_through(const std::vector<Parked>& parked, std::size_t start) {
   std::vector<std::size_t> path;
@@ -123,8 +140,9 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
   const std::vector<Parked> parked = parked_lanes(device);
   Stuck out;
   const auto add = [&](std::size_t i, Error error) { out.waits.push_back({parked[i].lane, parked[i].park, std::move(error)}); };
+  const std::vector<bool> closed = closed_in(parked);
   for (std::size_t i = 0; i < parked.size(); ++i) {
-    const std::vector<std::size_t> cycle = cycle_through(parked, i);
+    const std::vector<std::size_t> cycle = closed[i] ? cycle_through(parked, i) : std::vector<std::size_t>{};
     if (cycle.empty()) continue;
     out.certain = true;
     Error error{ErrorCode::deadlock, "DEADLOCK: " + parked[i].text};

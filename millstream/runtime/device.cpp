@@ -121,7 +121,7 @@ Result<Context> Device::create_context() {
   constexpr const char* kCall = "Device::create_context";
   MST_TRY_VOID(enter(kCall));
   if (!state_) return not_open(kCall);
-  MST_TRY(auto context, new_context(kCall, state_));
+  MST_TRY(auto context, with_memory(kCall, [&] { return new_context(kCall, state_); }));
   return Context(std::move(context), true);
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 std::string name(const EventState& e) { return fmt::format("event {}", e.number); }
 
-Ref<Completion> last_record(EventState& e) {
-  const std::lock_guard lock(e.lock);
-  return e.last;
+void told(const EventState& e, const Completion& record) {
+  TraceRecorder& trace = e.context->device.trace;
+  if (trace.on()) trace.host(TraceEvent::Kind::event_done, *e.context, record.serial);
 }
 
 }  // namespace
@@ -25,8 +25,10 @@ Result<bool> Event::query() const {
   MST_TRY_VOID(enter("Event::query"));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle("Event::query", name(*state_));
   state_->context->device.machine->poll();
-  const Ref<Completion> last = last_record(*state_);
-  return !last || last->signal.done();
+  const Ref<Completion> last = state_->last_record();
+  const bool done = !last || last->signal.done();
+  if (done && last) told(*state_, *last);
+  return done;
 }
 
 Result<void> Event::synchronize(Deadline deadline) {
@@ -34,7 +36,7 @@ Result<void> Event::synchronize(Deadline deadline) {
   MST_TRY_VOID(enter(kCall));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle(kCall, name(*state_));
   if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
-  const Ref<Completion> last = last_record(*state_);
+  const Ref<Completion> last = state_->last_record();
   if (!last) return {};
   DeviceState& device = state_->context->device;
   // A host that waits for ever is told when nothing on the device can record the event.
@@ -52,7 +54,8 @@ Result<void> Event::synchronize(Deadline deadline) {
           .help("record it before the host waits, or wait with a deadline");
     }
   }
-  if (last->error) return *last->error;
+  told(*state_, *last);
+  if (auto failure = last->failure()) return std::move(failure->error);
   return {};
 }
 
@@ -70,7 +73,7 @@ Result<std::chrono::nanoseconds> Event::elapsed(const Event& start, const Event&
   Ref<Completion> record[2];
   for (const int i : {0, 1}) {
     EventState& e = i == 0 ? *a : *b;
-    record[i] = last_record(e);
+    record[i] = e.last_record();
     const bool unrecorded = !record[i] || (e.kind == Event::Kind::latch && !record[i]->signal.done());
     if (!e.timed || unrecorded) {
       return Error{ErrorCode::no_timestamp, fmt::format("{}: {} {}", kCall, name(e), e.timed ? "was never recorded" : "keeps no time")}.help(
@@ -82,10 +85,11 @@ Result<std::chrono::nanoseconds> Event::elapsed(const Event& start, const Event&
       return Error{ErrorCode::not_complete, fmt::format("{}: {} has not happened yet", kCall, name(i == 0 ? *a : *b))}.help("synchronise it first");
     }
   }
-  if (record[1]->time_ns < record[0]->time_ns) {
+  const std::uint64_t from = record[0]->time(), to = record[1]->time();
+  if (to < from) {
     return Error{ErrorCode::reversed_time, fmt::format("{}: {} was recorded before {}", kCall, name(*b), name(*a))};
   }
-  return Nanoseconds(record[1]->time_ns - record[0]->time_ns);
+  return Nanoseconds(to - from);
 }
 
 Result<void> Event::close() {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "millstream/core/error.h"
+#include "millstream/runtime/parking.h"
 #include "millstream/runtime/run_token.h"
 #include "millstream/runtime/task_queue.h"
 
@@ -18,9 +19,6 @@ struct BindingState;
 class Replay;
 
 using RunToken = BasicRunToken<RealAtomics>;
-
-/// Why a parked lane goes on other than by what it waited for.
-enum class Wake : std::uint8_t { published, stopped, aborted, timed_out, deadlocked };
 
 struct Lane : Waiter {
   Lane(StreamState& s, ContextState& c, std::uint8_t l) : Waiter(Kind::lane), stream(s), context(c), level(l) {}
@@ -45,7 +43,6 @@ struct Lane : Waiter {
   std::atomic<std::uint64_t> drop_until{0};
 
   // The token holder's.
-  std::uint64_t executed = 0;             ///< tasks that are over
   TaskKind last_kind = TaskKind::marker;  ///< of the last one that ran, for reports
   std::string_view last_name;
   std::uint64_t last_sequence = 0;

@@ -12,23 +12,26 @@ namespace millstream::rt {
 
 std::optional<std::uint32_t> Numbers::take() {
   const std::lock_guard lock(mutex_);
-  if (!free_.empty()) {
-    const std::uint32_t number = *free_.begin();
-    free_.erase(free_.begin());
-    return number;
-  }
-  if (next_ == most_) return std::nullopt;
-  return next_++;
+  while (first_ < taken_.size() && ~taken_[first_] == 0) ++first_;
+  if (first_ == taken_.size()) taken_.push_back(0);
+  const auto bit = static_cast<std::uint32_t>(__builtin_ctzll(~taken_[first_]));
+  const std::uint64_t number = first_ * 64 + bit;
+  if (number >= most_) return std::nullopt;
+  taken_[first_] |= std::uint64_t{1} << bit;
+  ++in_use_;
+  return static_cast<std::uint32_t>(number);
 }
 
 void Numbers::give_back(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  free_.insert(number);
+  taken_[number / 64] &= ~(std::uint64_t{1} << number % 64);
+  first_ = std::min<std::size_t>(first_, number / 64);
+  --in_use_;
 }
 
 std::uint32_t Numbers::in_use() const {
   const std::lock_guard lock(mutex_);
-  return next_ - static_cast<std::uint32_t>(free_.size());
+  return in_use_;
 }
 
 bool Budget::take() {
@@ -39,7 +42,13 @@ bool Budget::take() {
   return false;
 }
 
+StreamState::StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level)
+    : context(c), lane(*this, *c, level), number(n), serial(c->device.trace.new_object()) {}
+
 std::string StreamState::name() const { return is_default ? fmt::format("the default stream {}", number) : fmt::format("stream {}", number); }
+
+ContextState::ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n)
+    : device_keeper(d), device(*d), number(n), serial(d->trace.new_object()) {}
 
 std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
   const std::lock_guard lock(streams_mutex);
@@ -86,7 +95,7 @@ std::vector<std::shared_ptr<ContextState>> DeviceState::live_contexts() {
 
 EventState::EventState(std::shared_ptr<ContextState> c, Event::Kind k, std::uint32_t n, bool t, bool s)
     : context(std::move(c)), kind(k), number(n), timed(t), waitable(s) {
-  if (kind == Event::Kind::latch) last = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
+  if (kind == Event::Kind::latch) last = new_latch();
   const std::lock_guard alive(context->events_mutex);
   context->events.push_back(this);
 }
@@ -101,15 +110,27 @@ EventState::~EventState() {
   device.event_numbers.give_back(number);
 }
 
+Ref<Completion> EventState::new_latch() const {
+  auto latch = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
+  latch->serial = context->device.trace.new_object();
+  return latch;
+}
+
+Ref<Completion> EventState::last_record() {
+  const std::lock_guard one(lock);
+  return last;
+}
+
+NotifyState::NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n)
+    : context(std::move(c)), number(n), serial(context->device.trace.new_object()) {}
 NotifyState::~NotifyState() { context->device.notify_numbers.give_back(number); }
 
 Waiter* NotifyState::record() {
   const std::lock_guard lock(lock_);
-  if (!waiting_.empty()) {
-    Waiter* const first = waiting_.front();
-    waiting_.pop_front();
-    first->next = nullptr;
-    return first;
+  if (Waiter* const waiter = first_) {
+    first_ = waiter->next;
+    waiter->next = nullptr;
+    return waiter;
   }
   if (set_) ++ignored_;
   set_ = true;
@@ -122,16 +143,23 @@ bool NotifyState::park(Waiter& waiter) {
     set_ = false;
     return false;
   }
-  waiting_.push_back(&waiter);
+  waiter.next = nullptr;
+  (first_ == nullptr ? first_ : last_->next) = &waiter;
+  last_ = &waiter;
   return true;
 }
 
 Signal::Removal NotifyState::remove(Waiter& waiter) {
   const std::lock_guard lock(lock_);
-  const auto it = std::find(waiting_.begin(), waiting_.end(), &waiter);
-  if (it == waiting_.end()) return {};
-  waiting_.erase(it);
-  return {true, nullptr};
+  Waiter* before = nullptr;
+  for (Waiter* w = first_; w != nullptr; before = w, w = w->next) {
+    if (w != &waiter) continue;
+    (before == nullptr ? first_ : before->next) = w->next;
+    if (last_ == w) last_ = before;
+    w->next = nullptr;
+    return {true, nullptr};
+  }
+  return {};
 }
 
 std::string NotifyState::describe() const { return fmt::format("notify {}", number); }

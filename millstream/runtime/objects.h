@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +23,7 @@ class EventState;
 class ModelState;
 struct BindingState;
 
-/// Numbers of live objects of one kind: the lowest free one next. Thread-safe.
+/// Numbers of live objects of one kind: the lowest free one next. Thread-safe. Only `take` allocates.
 class Numbers {
  public:
   explicit Numbers(std::uint32_t most) : most_(most) {}
@@ -37,8 +36,28 @@ class Numbers {
  private:
   const std::uint32_t most_;
   mutable std::mutex mutex_;
-  std::uint32_t next_ = 0;
-  std::set<std::uint32_t> free_;
+  std::vector<std::uint64_t> taken_;  // a bit a number
+  std::size_t first_ = 0;             // no word before it has a free one
+  std::uint32_t in_use_ = 0;
+};
+
+/// A number that goes back unless what it is for comes into being.
+class TakenNumber {
+ public:
+  explicit TakenNumber(Numbers& numbers) : numbers_(numbers), number_(numbers.take()) {}
+  ~TakenNumber() {
+    if (number_) numbers_.give_back(*number_);
+  }
+  TakenNumber(const TakenNumber&) = delete;
+  TakenNumber& operator=(const TakenNumber&) = delete;
+  explicit operator bool() const { return number_.has_value(); }
+  std::uint32_t operator*() const { return *number_; }
+  bool again() { return (number_ = numbers_.take()).has_value(); }
+  void keep() { number_.reset(); }
+
+ private:
+  Numbers& numbers_;
+  std::optional<std::uint32_t> number_;
 };
 
 /// A budget without numbers, for what is taken at submit and given back by workers: one atomic.
@@ -58,10 +77,11 @@ class Budget {
 
 class StreamState : public std::enable_shared_from_this<StreamState> {
  public:
-  StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level) : context(c), lane(*this, *c, level), number(n) {}
+  StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level);
   const std::shared_ptr<ContextState> context;  ///< a cycle with the context's list, which `end_stream` cuts
   Lane lane;
   const std::uint32_t number;     ///< on its device
+  const std::uint64_t serial;     ///< in traces
   bool is_default = false;
   bool persistent = false;
   bool huge = false;
@@ -83,10 +103,11 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
 
 class ContextState : public std::enable_shared_from_this<ContextState> {
  public:
-  ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n) : device_keeper(d), device(*d), number(n) {}
+  ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n);
   const std::shared_ptr<DeviceState> device_keeper;  ///< a cycle with the device's list, which `end_context` cuts
   DeviceState& device;
   const std::uint32_t number;
+  const std::uint64_t serial;  ///< in traces
   bool primary = false;
   std::atomic<bool> closed{false};
 
@@ -158,18 +179,21 @@ class EventState {
   const bool timed;
   const bool waitable;  ///< has SYNC
   std::atomic<bool> closed{false};
-  /// Snapshot: the last record, or none. Latch: always the same.
+  /// Snapshot: the last record, or none. Latch: the same until its context recovers. Under the lock.
   SpinLock lock;
   Ref<Completion> last;
+  Ref<Completion> new_latch() const;
+  Ref<Completion> last_record();
 };
 
 /// Binary and resetting itself: a record sets it, one wait passes and clears it.
 class NotifyState final : public Awaited {
  public:
-  NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+  NotifyState(std::shared_ptr<ContextState> c, std::uint32_t n);
   ~NotifyState() override;
   const std::shared_ptr<ContextState> context;
   const std::uint32_t number;
+  const std::uint64_t serial;  ///< in traces
   std::atomic<bool> closed{false};
 
   /// The lane that may pass now, if one waits.
@@ -183,7 +207,8 @@ class NotifyState final : public Awaited {
  private:
   mutable SpinLock lock_;
   bool set_ = false;
-  std::deque<Waiter*> waiting_;
+  Waiter* first_ = nullptr;  // who waits, in order of arrival
+  Waiter* last_ = nullptr;
   std::uint64_t ignored_ = 0;
 };
 

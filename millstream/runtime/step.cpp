@@ -17,15 +17,12 @@ thread_local bool running_callback = false;
 // Everything queued so far goes with the wait that failed: its producer never came.
 void give_up_queued(Lane& lane, const Error& cause) {
   const std::lock_guard lock(lane.park_lock);
+  TraceRecorder& trace = lane.context.device.trace;
+  const std::uint64_t until = lane.submitted.load(std::memory_order_acquire);
+  if (trace.on()) trace.dropping(lane, until, false);
   lane.drop_cause = std::make_unique<Error>(cause);
-  lane.drop_until.store(lane.submitted.load(std::memory_order_acquire), std::memory_order_seq_cst);
-}
-
-bool dropped(const Lane& lane, const Task& task) {
-  if (lane.binding != nullptr) {
-    return lane.binding->model->dropping.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
-  }
-  return task.sequence < lane.drop_until.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
+  lane.drop_until.store(until, std::memory_order_seq_cst);
+  if (trace.on()) trace.dropping(lane, until, true);
 }
 
 Error cause_of_drop(Lane& lane, const Task& task) {
@@ -43,10 +40,10 @@ Error cause_of_drop(Lane& lane, const Task& task) {
 }
 
 // A wait whose record was dropped. In the same context what waits goes too; elsewhere the wait alone fails.
-Admission after_failed_record(Lane& lane, const Task& task, const Completion& completion) {
-  Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), completion.error->message)};
-  const bool here = completion.context == lane.context.number;
-  if (here) error.code = completion.error->code;
+Admission after_failed_record(Lane& lane, const Task& task, const Completion& completion, const Completion::Failure& failure) {
+  Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), failure.error.message)};
+  const bool here = failure.context == lane.context.number;
+  if (here) error.code = failure.error.code;
   if (here) give_up_queued(lane, error);
   fail(lane, task, std::move(error));
   return Admission::drop;
@@ -67,7 +64,8 @@ Admission admit_wait(Lane& lane, Task& task) {
     const Admission a = wait_for(lane, task, completion, task.sync.timeout_ns, [&](Lane& l) { return completion.signal.park(l); });
     if (a != Admission::run) return a;
   }
-  return completion.error ? after_failed_record(lane, task, completion) : Admission::run;
+  const auto failure = completion.failure();
+  return failure ? after_failed_record(lane, task, completion, *failure) : Admission::run;
 }
 
 // A loop that never ends. Counted where a lane comes to a task, so a wait may count twice.
@@ -100,15 +98,10 @@ Admission admit_execution(Lane& lane, Task& task) {
 }
 
 void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
-  Completion& completion = *task.sync.completion;
-  if (task.sync.timed) completion.time_ns = lane.context.device.machine->now_ns();
-  if (error) {
-    completion.context = lane.context.number;
-    completion.error = std::move(error);
-  }
-  if (task.sync.counted) lane.context.device.event_ids.give_back();
+  DeviceState& device = lane.context.device;
+  if (task.sync.counted) device.event_ids.give_back();
   if (task.kind == TaskKind::marker) lane.synced.store(task.sequence + 1, std::memory_order_release);
-  wake_all(completion.signal.publish());
+  wake_all(task.sync.completion->publish(task.sync.timed ? device.machine->now_ns() : 0, std::move(error), lane.context.number));
 }
 
 void stop(ContextState& context) {
@@ -126,20 +119,11 @@ Result<void> run_kernel(const Task& task) {
 
 bool in_callback() { return running_callback; }
 
-bool prepare_to_park(Lane& lane, const Task& task, Awaited& on) {
-  const std::lock_guard lock(lane.park_lock);
-  lane.parked_on = &on;
-  lane.wake = Wake::published;
-  ++lane.parks;
-  // Under the lock: who stops the lane sets its mark first and then looks, under the lock, whether it is parked.
-  if (!dropped(lane, task)) return true;
-  lane.parked_on = nullptr;
-  return false;
-}
-
-void no_longer_parked(Lane& lane) {
-  const std::lock_guard lock(lane.park_lock);
-  lane.parked_on = nullptr;
+bool dropped(const Lane& lane, const Task& task) {
+  if (lane.binding != nullptr) {
+    return lane.binding->model->dropping.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
+  }
+  return task.sequence < lane.drop_until.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
 }
 
 void wake_all(Waiter* list) {
@@ -160,29 +144,11 @@ void wake_all(Waiter* list) {
 }
 
 bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park, std::unique_ptr<Error> error) {
+  if (!take_out<RealAtomics>(lane, why, park, error, wake_all)) return false;
   DeviceState& device = lane.context.device;
-  for (unsigned round = 0;; ++round) {
-    Signal::Removal out;
-    {
-      const std::lock_guard lock(lane.park_lock);
-      // While this is set, what it points at is held by the task that waits.
-      if (lane.parked_on == nullptr || (park && lane.parks != *park)) return false;
-      out = lane.parked_on->remove(lane);
-      if (out.found) {
-        lane.parked_on = nullptr;
-        lane.wake = why;
-        lane.wake_error = std::move(error);
-      }
-    }
-    wake_all(out.to_wake);
-    if (out.found) {
-      device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
-      device.machine->make_ready(lane);
-      return true;
-    }
-    // It is on its way into the list, or out of it: a few instructions.
-    RealAtomics::relax(round);
-  }
+  device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
+  device.machine->make_ready(lane);
+  return true;
 }
 
 void drop_queued(Lane& lane, Error cause) {
@@ -208,6 +174,7 @@ void fail(Lane& lane, const Task& task, Error error) {
     const std::lock_guard lock(context.errors_mutex);
     stops = context.stops.load(std::memory_order_seq_cst) && !context.cause;
     if (stops) context.cause = e;
+    if (context.device.trace.on()) context.device.trace.failed(lane, task, stops);
     if (lane.binding == nullptr) context.errors.push_back(std::move(e));
   }
   if (stops) stop(context);
@@ -232,10 +199,8 @@ Result<void> call_kernel(Result<void> (*body)(const KernelCall&), const KernelCa
 Admission admit(Lane& lane, Task& task) {
   if (lane.wake != Wake::published) {
     const Wake why = std::exchange(lane.wake, Wake::published);
-    lane.woken = false;
     if (why == Wake::timed_out || why == Wake::deadlocked) {
       const Error error = lane.wake_error ? *lane.wake_error : Error{ErrorCode::wait_timeout, "the wait's time was over"};
-      lane.wake_error.reset();
       if (lane.binding != nullptr) {
         drop_execution(*lane.binding->model, error);
       } else {
@@ -284,7 +249,7 @@ void perform(Lane& lane, Task& task) {
     case TaskKind::marker:
       return publish(lane, task, nullptr);
     case TaskKind::latch_reset:
-      task.sync.completion->signal.reset();
+      task.sync.completion->reset();
       return;
     case TaskKind::notify_record:
       wake_all(task.notify.notify->record());
@@ -331,7 +296,6 @@ void retire(Lane& lane, Task& task) {
     lane.last_name = task.name();
     lane.last_sequence = task.sequence;
   }
-  ++lane.executed;
   if (lane.binding != nullptr) {
     ++lane.place;
     return;

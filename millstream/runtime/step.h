@@ -22,14 +22,13 @@ void discard(Lane& lane, Task& task);
 /// The task is over; it is freed and leaves the queue. The token is not touched.
 void retire(Lane& lane, Task& task);
 
-/// Marks the lane as parked on `on`. False: it has been stopped or aborted meanwhile.
-bool prepare_to_park(Lane& lane, const Task& task, Awaited& on);
-void no_longer_parked(Lane& lane);
+/// Whether the task is to be dropped: its stream was aborted behind it, its execution is given up, its context has stopped.
+bool dropped(const Lane& lane, const Task& task);
 /// Parks the lane by `park(lane)`, which says whether it is parked now or need not.
 template <class Park>
 Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns, Park park) {
   DeviceState& device = lane.context.device;
-  if (!prepare_to_park(lane, task, on)) return Admission::drop;
+  if (!prepare_to_park(lane, on, [&] { return dropped(lane, task); })) return Admission::drop;
   if (timeout_ns != 0) device.machine->arm_timer(lane, lane.parks, timeout_ns);
   device.lanes_parked.fetch_add(1, std::memory_order_seq_cst);
   if (park(lane)) return Admission::parked;  // it is somebody else's

@@ -131,14 +131,19 @@ Result<void> Stream::record(Event& event) {
   Task task;
   task.kind = TaskKind::record;
   if (e.kind == Event::Kind::latch) {
-    task.sync = {Ref<Completion>(e.last).release(), 0, e.timed, false};
+    task.sync = {e.last_record().release(), 0, e.timed, false};
     return submit(kCall, *state_, task);
   }
   if (!device.event_ids.take() && !device.take_event_id_later()) {
     return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}
         .help("synchronise, or destroy latches: an event holds its id from its record to its completion, a latch while it lives");
   }
-  auto completion = Ref<Completion>::adopt(new Completion(Completion::What::event, e.number));
+  auto* const made = new (std::nothrow) Completion(Completion::What::event, e.number);
+  if (made == nullptr) {
+    device.event_ids.give_back();
+    return Error{ErrorCode::no_memory, fmt::format("{}: no memory for a record of event {}", kCall, e.number)};
+  }
+  auto completion = Ref<Completion>::adopt(made);
   if (device.trace.on()) completion->serial = device.trace.new_object();
   task.sync = {Ref<Completion>(completion).release(), 0, e.timed, true};
   Result<void> done = submit(kCall, *state_, task);
@@ -162,11 +167,7 @@ Result<void> Stream::wait(const Event& event, Deadline deadline) {
         "create it with `sync`");
   }
   if (state_->persistent) return append_wait(kCall, *state_, event.state());
-  Ref<Completion> completion;
-  {
-    const std::lock_guard lock(e.lock);
-    completion = e.last;
-  }
+  Ref<Completion> completion = e.last_record();
   if (!completion) return {};  // a snapshot without a record: nothing before it
   Task task;
   task.kind = TaskKind::wait;
@@ -185,7 +186,7 @@ Result<void> Stream::reset(Event& event) {
   }
   Task task;
   task.kind = TaskKind::latch_reset;
-  task.sync = {Ref<Completion>(e.last).release(), 0, false, false};
+  task.sync = {e.last_record().release(), 0, false, false};
   return submit(kCall, *state_, task);
 }
 
@@ -218,12 +219,13 @@ Result<bool> Stream::query() const {
   MST_TRY_VOID(enter("Stream::query"));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle("Stream::query", state_->name());
   if (state_->context->stopped.load(std::memory_order_acquire)) return stopped("Stream::query", *state_->context);
+  TraceRecorder& trace = state_->context->device.trace;
+  if (trace.on()) trace.host(TraceEvent::Kind::query_begin, state_->lane, 0);
   state_->context->device.machine->poll();
   const Lane& lane = state_->lane;
   const std::uint64_t submitted = lane.submitted.load(std::memory_order_acquire);
   const bool complete = lane.token.pending() == 0 || lane.synced.load(std::memory_order_acquire) >= submitted;
-  TraceRecorder& trace = state_->context->device.trace;
-  if (complete && trace.on()) trace.host(TraceEvent::Kind::query_done, &state_->lane, 0);
+  if (complete && trace.on()) trace.host(TraceEvent::Kind::query_done, state_->lane, 0);
   return complete;
 }
 
@@ -241,7 +243,7 @@ Result<void> Stream::synchronize(Deadline deadline) {
   ContextState& context = *state_->context;
   MST_TRY_VOID(take_error(context, state_.get()));
   if (context.stopped.load(std::memory_order_acquire)) return stopped(kCall, context);
-  if (marker->error) return *marker->error;
+  if (auto failure = marker->failure()) return std::move(failure->error);
   return {};
 }
 
@@ -266,7 +268,9 @@ Result<void> Stream::set_failure_mode(FailureMode mode) {
         "use another context for streams that go on");
   }
   s.mode = mode;
-  if (mode == FailureMode::stop) context.stops.store(true, std::memory_order_seq_cst);
+  if (mode != FailureMode::stop) return {};
+  if (context.device.trace.on()) context.device.trace.host(TraceEvent::Kind::stop_mode, context);
+  context.stops.store(true, std::memory_order_seq_cst);
   return {};
 }
 

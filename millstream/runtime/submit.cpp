@@ -84,13 +84,15 @@ Result<void> submit(const char* call, StreamState& stream, Task& task, bool bloc
 }
 
 Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, bool last) {
-  auto completion = Ref<Completion>::adopt(new Completion(Completion::What::sync, stream.number));
+  auto* const made = new (std::nothrow) Completion(Completion::What::sync, stream.number);
+  if (made == nullptr) return Error{ErrorCode::no_memory, fmt::format("{}: no memory to wait for {}", call, stream.name())};
+  auto completion = Ref<Completion>::adopt(made);
   TraceRecorder& trace = stream.lane.context.device.trace;
   if (trace.on()) completion->serial = trace.new_object();
   Task task;
   task.kind = TaskKind::marker;
   task.sync = {Ref<Completion>(completion).release(), 0, false, false};
-  if (trace.on()) trace.host(TraceEvent::Kind::sync_begin, &stream.lane, completion->serial);
+  if (trace.on()) trace.host(TraceEvent::Kind::sync_begin, stream.lane, completion->serial);
   Result<void> done = push(call, stream, task, last);
   if (!done.ok()) {
     release(task);
@@ -102,13 +104,17 @@ Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, boo
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline) {
   DeviceState& device = stream.lane.context.device;
   if (device.machine->host_wait(completion, deadline, stream.spins)) {
-    if (device.trace.on()) device.trace.host(TraceEvent::Kind::sync_end, &stream.lane, completion.serial);
+    if (device.trace.on()) device.trace.host(TraceEvent::Kind::sync_end, stream.lane, completion.serial);
     return {};
   }
   Error error{ErrorCode::sync_timeout, fmt::format("{}: {} has not finished after {} ms", call, stream.name(),
                                                    std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
   for (std::string& line : blocking_chain(device, stream)) error.note(std::move(line));
   return std::move(error).help("its work goes on; synchronise again");
+}
+
+void wait_for_end(StreamState& stream) {
+  stream.lane.context.device.machine->wait_for_room([&] { return stream.lane.token.pending() == 0; });
 }
 
 Result<void> take_error(ContextState& context, const StreamState* stream) {
@@ -214,7 +220,8 @@ Result<void> end_context(const char* call, ContextState& context) {
   for (auto& [stream, marker] : drains) context.device.machine->host_wait(*marker, never, false);
   if (Result<void> error = take_error(context, nullptr); !error.ok()) first = std::move(error).error();
   for (const auto& stream : context.live_streams()) {
-    for (unsigned round = 0; stream->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
+    // One that was let go may still run its last task.
+    wait_for_end(*stream);
     context.device.stream_numbers.give_back(stream->number);
   }
   {
@@ -241,8 +248,11 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
                                                    profile.greatest_priority, profile.least_priority)};
   }
   sweep(*context);
-  const std::optional<std::uint32_t> number = device.stream_numbers.take();
+  TakenNumber number(device.stream_numbers);
   if (!number) {
+    for (const auto& c : device.live_contexts()) sweep(*c);
+  }
+  if (!number && !number.again()) {
     Error error{ErrorCode::no_more_streams, fmt::format("{}: device {} has {} streams, and all are in use", call, device.number, profile.max_streams)};
     for (const auto& c : device.live_contexts()) error.note(fmt::format("context {} holds {}", c->number, c->live_streams().size()));
     return std::move(error).help("destroy streams, or share them");
@@ -254,29 +264,31 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
   stream->spins = options.fast_sync;
   stream->capacity = options.huge ? profile.tasks_per_huge_stream : profile.tasks_per_stream;
   if (options.fast_launch && !stream->lane.queue.reserve()) {
-    device.stream_numbers.give_back(*number);
     return Error{ErrorCode::no_memory, fmt::format("{}: no memory for the queue of a stream", call)};
   }
   const std::lock_guard lock(context->streams_mutex);
-  if (context->closed.load(std::memory_order_seq_cst)) {
-    device.stream_numbers.give_back(*number);
-    return closed_handle(call, fmt::format("context {}", context->number));
-  }
+  if (context->closed.load(std::memory_order_seq_cst)) return closed_handle(call, fmt::format("context {}", context->number));
   context->streams.push_back(stream);
+  number.keep();
   return stream;
 }
 
 Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device) {
-  auto context = std::make_shared<ContextState>(device, *device->context_numbers.take());
-  Result<std::shared_ptr<StreamState>> stream = new_stream(call, context, {});
-  if (!stream.ok()) {
-    device->context_numbers.give_back(context->number);
-    return std::move(stream).error();
+  TakenNumber number(device->context_numbers);
+  auto context = std::make_shared<ContextState>(device, *number);
+  MST_TRY(auto stream, new_stream(call, context, {}));
+  stream->is_default = true;
+  context->default_stream = stream;
+  try {
+    const std::lock_guard lock(device->contexts_mutex);
+    device->contexts.push_back(context);
+  } catch (const std::bad_alloc&) {
+    device->stream_numbers.give_back(stream->number);
+    context->default_stream.reset();
+    context->streams.clear();
+    throw;
   }
-  (*stream)->is_default = true;
-  context->default_stream = *stream;
-  const std::lock_guard lock(device->contexts_mutex);
-  device->contexts.push_back(context);
+  number.keep();
   return context;
 }
 

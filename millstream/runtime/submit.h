@@ -2,6 +2,8 @@
 // What every call of the runtime begins with, and how a task gets into a stream.
 #pragma once
 
+#include <new>
+
 #include "millstream/runtime/objects.h"
 
 namespace millstream::rt {
@@ -12,6 +14,16 @@ Error null_argument(const char* call, const char* what);
 Error closed_handle(const char* call, const std::string& what);
 /// What stopped the context. Only of one that has.
 Error stopped(const char* call, ContextState& context);
+
+/// The answer, or no_memory when the system gives none; what was taken before goes back.
+template <class F>
+auto with_memory(const char* call, F make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::no_memory, std::string(call) + ": the system gives no memory"};
+  }
+}
 
 /// Puts a task into the stream; what it owns is the stream's afterwards, and released on failure. Errors: bad_handle,
 /// not_bound (persistent), context_stopped, stream_full (only if it must not `block`), no_memory.
@@ -30,6 +42,8 @@ void sweep(ContextState& context);
 Result<void> take_error(ContextState& context, const StreamState* stream);
 /// Blocks until the completion is done. Errors: sync_timeout with what the stream waits for.
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline);
+/// Blocks until a stream that takes no more calls has run what it has.
+void wait_for_end(StreamState& stream);
 /// A new stream in the context. Errors: no_more_streams, no_memory.
 Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::shared_ptr<ContextState>& context, const StreamOptions& options);
 Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device);

@@ -72,6 +72,39 @@ void release(Task& task) {
   }
 }
 
+Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint32_t of_context) {
+  std::unique_lock lock(lock_, std::defer_lock);
+  if (what_ == What::latch) {
+    lock.lock();
+    if (signal.done()) {
+      if (!why) error.reset();
+      return nullptr;
+    }
+  }
+  time_ns = at_ns;
+  error = std::move(why);
+  context = of_context;
+  return signal.publish();
+}
+
+void Completion::reset() {
+  const std::lock_guard lock(lock_);
+  error.reset();
+  signal.reset();
+}
+
+std::optional<Completion::Failure> Completion::failure() {
+  std::unique_lock lock(lock_, std::defer_lock);
+  if (what_ == What::latch) lock.lock();
+  if (!error) return std::nullopt;
+  return Failure{*error, context};
+}
+
+std::uint64_t Completion::time() {
+  const std::lock_guard lock(lock_);
+  return time_ns;
+}
+
 std::string Completion::describe() const {
   switch (what_) {
     case What::event: return fmt::format("a record of event {}", number_);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "millstream/runtime/task.h"
@@ -20,10 +21,19 @@ struct TraceEvent {
     began,
     ended,       ///< a record: is about to be made known
     dropped,
-    sync_begin,  ///< a host starts to wait for `object` (a marker or an event's record)
+    sync_begin,  ///< a host is about to put `object`, a marker, into the stream
     sync_end,    ///< and has been told that it is done
-    query_done,  ///< a query said complete
-    failed       ///< the task
+    query_begin,  ///< a host asks whether the stream has completed
+    query_done,   ///< and is told so
+    event_done,   ///< a host is told that `object`, an event's record, is done
+    context_sync_begin,
+    context_sync_end,
+    failed,         ///< the task; `stops`: and with it the context
+    dropping,       ///< tasks of the stream with a smaller sequence are about to be dropped
+    drop_in_force,  ///< and no other is let run
+    stop_mode,      ///< the context stops when a task fails
+    recover_begin,  ///< the stopped context is about to go on
+    recover_end     ///< and does
   };
   std::uint64_t stamp = 0;
   Kind kind = Kind::submitted;
@@ -31,16 +41,22 @@ struct TraceEvent {
   std::uint32_t stream = 0;
   std::uint32_t context = 0;
   std::uint64_t sequence = 0;  ///< of the task in its stream
-  std::uint64_t object = 0;    ///< record, wait, marker: which record; notify: its number; else 0
+  std::uint64_t object = 0;    ///< serial: record, wait, marker: of the record (of the latch); notify: its own; else 0
   std::uint32_t worker = 0;    ///< workers first, then callback threads
+  std::uint32_t thread = 0;    ///< host thread of a call, from 1 in order of appearance; 0: no call
+  std::uint32_t event = 0;     ///< record, wait, reset: the event's number
+  bool latch = false;          ///< and whether it is one
+  bool stops = false;
+  std::uint64_t stream_serial = 0;   ///< numbers are used again, serials never
+  std::uint64_t context_serial = 0;
   std::uint64_t time_ns = 0;   ///< of the back-end's clock
   std::string_view name;       ///< a kernel's, else the kind's
 };
 
 std::string_view to_string(TraceEvent::Kind kind);
 
+class ContextState;
 struct Lane;
-class Machine;
 
 /// Thread-safe; one lock for all, so that the order is total.
 class TraceRecorder {
@@ -52,16 +68,20 @@ class TraceRecorder {
   void began(const Lane& lane, const Task& task, std::uint32_t worker);
   void ended(const Lane& lane, const Task& task, std::uint32_t worker);
   void dropped(const Lane& lane, const Task& task, std::uint32_t worker);
-  void failed(const Lane& lane, const Task& task);
-  void host(TraceEvent::Kind kind, const Lane* lane, std::uint64_t object);
+  void failed(const Lane& lane, const Task& task, bool stops);
+  void dropping(const Lane& lane, std::uint64_t until, bool in_force);
+  void host(TraceEvent::Kind kind, const Lane& lane, std::uint64_t object);
+  void host(TraceEvent::Kind kind, const ContextState& context, std::uint64_t object = 0);
   std::uint64_t new_object() { return objects_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::vector<TraceEvent> take();
 
  private:
-  void add(TraceEvent::Kind kind, const Lane& lane, const Task& task, std::uint32_t worker);
+  void add(TraceEvent& event, const ContextState& context, bool by_host);
+  void add(TraceEvent::Kind kind, const Lane& lane, const Task& task, std::uint32_t worker, bool stops = false);
   std::atomic<bool> on_{false};
   std::mutex mutex_;
   std::vector<TraceEvent> events_;
+  std::vector<std::thread::id> hosts_;
   std::atomic<std::uint64_t> objects_{0};
 };
 

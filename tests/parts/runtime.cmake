@@ -1,3 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 mst_test(runtime_stream_test SOURCES conformance/runtime_stream_test.cpp DEPS runtime)
 mst_test(runtime_model_test SOURCES conformance/runtime_model_test.cpp DEPS runtime)
+mst_test(runtime_edges_test SOURCES conformance/runtime_edges_test.cpp DEPS runtime)
+
+add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp runtime_trace/random_program.cpp)
+target_link_libraries(runtime_trace PUBLIC mst_flags mst_runtime fmt::fmt)
+mst_test(runtime_trace_test SOURCES runtime_trace/checker_test.cpp DEPS runtime LINK runtime_trace)
+mst_test(runtime_programs_test SOURCES runtime_trace/random_program_test.cpp DEPS runtime LINK runtime_trace)
+add_executable(runtime_chaos runtime_trace/chaos_main.cpp)
+target_link_libraries(runtime_chaos PRIVATE mst_flags mst_runtime runtime_trace)
+add_test(NAME runtime_chaos COMMAND runtime_chaos --seconds 20)
+# Its fibres are unknown to the thread sanitizer, and there is only one thread.
+if(NOT MST_SANITIZE MATCHES "thread")
+  mst_test(interleave_test SOURCES interleave/interleave_test.cpp interleave/explorer.cpp DEPS core)
+endif()
+mst_test(runtime_fault_test SOURCES conformance/runtime_fault_test.cpp DEPS runtime)

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ends, late or in an unusual order: callbacks, timers, dropped records, streams that were let go.
+#include "millstream/runtime/objects.h"
+#include "tests/conformance/runtime_fixture.h"
+
+#include <stdexcept>
+
+namespace millstream {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Backends, OnEveryBackend, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
+
+const KernelFunction kNothing{"nothing"};
+const KernelFunction kSlow{"slow", nullptr, 5000};
+
+TEST_P(OnEveryBackend, AHostThatOnlyQueriesSeesTheEnd) {
+  Stream s = stream();
+  Event e = event();
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.record(e));
+  while (!*e.query()) std::this_thread::yield();
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  while (!*s.query()) std::this_thread::yield();
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsReportedThoughACallbackWasTheLastToRun) {
+  Stream a = stream(), b = stream();
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(b.wait(latch));
+  EXPECT_OK(a.host_func([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); }, nullptr));
+  EXPECT_CODE(deadlock, b.synchronize());
+  EXPECT_OK(a.synchronize());
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsReportedThoughATimerOfAWaitThatIsOverIsArmed) {
+  Stream a = stream(), b = stream();
+  Event soon = event(Event::Kind::latch), x = event(Event::Kind::latch);
+  for (const auto timeout : {std::chrono::milliseconds(60), std::chrono::milliseconds(3600000)}) {
+    EXPECT_OK(a.wait(soon, timeout));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // cpu: it has parked
+    EXPECT_OK(b.record(soon));
+    EXPECT_OK(a.synchronize());
+    EXPECT_OK(a.wait(x));
+    EXPECT_CODE(deadlock, a.synchronize());
+    EXPECT_OK(b.reset(soon));
+    EXPECT_OK(b.synchronize());
+  }
+}
+
+TEST_P(OnEveryBackend, AContextEndsThoughAStreamThatWasLetGoStillRuns) {
+  Context own = std::move(*device->create_context());
+  Stream a = std::move(*own.create_stream()), b = std::move(*own.create_stream());
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  EXPECT_OK(b.launch(kNothing, {}, {}));
+  EXPECT_OK(b.synchronize());
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(own.close());
+}
+
+TEST_P(OnEveryBackend, ALatchWhoseRecordWasDroppedCanBeRecordedAgain) {
+  Stream a = stream(), b = stream();
+  Event gate = event(Event::Kind::latch), latch = event(Event::Kind::latch);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_OK(a.wait(gate));
+    EXPECT_OK(a.record(latch));
+    EXPECT_OK(a.record(latch));
+    EXPECT_OK(b.wait(latch));
+    EXPECT_OK(a.abort());
+    EXPECT_CODE(stream_aborted, b.synchronize());
+    EXPECT_CODE(stream_aborted, latch.synchronize());
+    if (i == 0) {
+      EXPECT_OK(a.record(latch));  // a good record is as good as any
+    } else {
+      EXPECT_OK(a.reset(latch));
+      EXPECT_OK(a.synchronize());
+      EXPECT_FALSE(*latch.query());
+      EXPECT_OK(a.record(latch));
+    }
+    EXPECT_OK(a.synchronize());
+    EXPECT_OK(latch.synchronize());
+    EXPECT_OK(b.wait(latch));
+    EXPECT_OK(b.synchronize());
+    EXPECT_OK(a.reset(latch));
+    EXPECT_OK(a.synchronize());
+  }
+}
+
+TEST_P(OnEveryBackend, ACycleThatAnotherStreamMayStillBreakIsNoDeadlockYet) {
+  Profile profile;
+  profile.workers = 1;
+  open(profile);
+  Stream a = stream(), b = stream(), c = stream(), d = stream();
+  Event x = event(Event::Kind::latch), y = event(Event::Kind::latch), outside = event(Event::Kind::latch);
+  EXPECT_OK(a.wait(x));
+  EXPECT_OK(a.record(y));
+  EXPECT_OK(b.wait(y));
+  EXPECT_OK(b.record(x));
+  EXPECT_OK(c.wait(outside));
+  EXPECT_OK(c.record(x));
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_OK(d.record(outside));
+    EXPECT_OK(d.synchronize());
+  });
+  EXPECT_OK(a.synchronize());
+  later.join();
+  EXPECT_OK(context->synchronize());
+}
+
+TEST_P(OnEveryBackend, TheNumberOfAStreamThatWasLetGoIsFreeForOtherContextsToo) {
+  Profile profile;
+  profile.max_streams = 3;  // two of them default ones
+  open(profile);
+  Context own = std::move(*device->create_context());
+  Stream a = stream();
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(own.default_stream().launch(kSlow, {}, {}));
+  EXPECT_OK(own.default_stream().launch(kSlow, {}, {}));
+  EXPECT_OK(own.synchronize());
+  EXPECT_TRUE(own.create_stream().ok());
+}
+
+TEST_P(OnEveryBackend, AHostThatWaitsForARecordBehindAStuckWaitIsTold) {
+  Stream a = stream();
+  Event e = event(), latch = event(Event::Kind::latch);
+  EXPECT_OK(a.wait(latch));
+  EXPECT_OK(a.record(e));
+  EXPECT_CODE(deadlock, e.synchronize());
+  EXPECT_CODE(deadlock, a.synchronize());
+}
+
+TEST_P(OnEveryBackend, AContextRecoversThoughAStreamWasLetGo) {
+  Stream s = stream(), gone = stream();
+  Bodies bodies;
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(gone.launch(kSlow, {}, {}));
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  (void)gone.close(Close::drop);
+  EXPECT_OK(context->recover());
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostFunctionThatThrowsIsAFailedTask) {
+  Stream s = stream();
+  EXPECT_OK(s.host_func([](void*) { throw std::runtime_error("no such luck"); }, nullptr));
+  const Result<void> first = s.synchronize();
+  ASSERT_FALSE(first.ok());
+  EXPECT_EQ(first.error().code, ErrorCode::host_func_failed);
+  EXPECT_NE(first.error().message.find("no such luck"), std::string::npos);
+  EXPECT_OK(s.host_func([](void*) { throw 1; }, nullptr));
+  EXPECT_CODE(host_func_failed, s.synchronize());
+  EXPECT_OK(s.synchronize());  // the thread is no callback any more
+}
+
+TEST_P(OnEveryBackend, AKernelThatThrowsIsAFailedTask) {
+  Stream s = stream();
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { throw std::runtime_error("no such luck"); }));
+  const Result<void> first = s.synchronize();
+  ASSERT_FALSE(first.ok());
+  EXPECT_NE(first.error().message.find("no such luck"), std::string::npos);
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { throw 1; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}.note("a note"); }));
+  const Result<void> noted = s.synchronize();
+  ASSERT_FALSE(noted.ok());
+  EXPECT_NE(to_string(noted.error()).find("a note"), std::string::npos);
+}
+
+TEST_P(OnEveryBackend, ADeadlocksReportNamesTheLastTaskThatRan) {
+  Stream a = stream();
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(a.wait(latch));
+  const Result<void> nothing_before = a.synchronize();
+  ASSERT_FALSE(nothing_before.ok());
+  EXPECT_NE(nothing_before.error().message.find("at task 0, before any other task"), std::string::npos) << nothing_before.error().message;
+  EXPECT_OK(a.launch(kNothing, {}, {}));
+  EXPECT_OK(a.synchronize());
+  EXPECT_OK(a.wait(latch));
+  const Result<void> stuck = a.synchronize();
+  ASSERT_FALSE(stuck.ok());
+  EXPECT_NE(stuck.error().message.find("waits for event"), std::string::npos);
+  EXPECT_NE(stuck.error().message.find("after task 2 (nothing)"), std::string::npos) << stuck.error().message;
+}
+
+TEST_P(OnEveryBackend, ADroppedRecordSaysWhatStoppedItsContext) {
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch), e = event();
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(other.wait(gate));
+  EXPECT_OK(other.record(e));
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  const Result<void> done = e.synchronize();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::context_stopped);
+  EXPECT_NE(to_string(done.error()).find("task 0 (body) of stream"), std::string::npos) << to_string(done.error());
+}
+
+TEST_P(OnEveryBackend, AWaitThatIsDroppedAfterItsNotifyUsesTheRecordUp) {
+  Profile profile;
+  profile.workers = 1;
+  open(profile);
+  Stream s = stream(), r = stream();
+  Notify n = std::move(*context->create_notify());
+  Bodies bodies;
+  std::atomic<bool> started{false}, go_on{GetParam() == BackendId::sim};
+  EXPECT_OK(s.wait(n));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_OK(r.record(n));
+  EXPECT_OK(bodies.launch(r, [&]() -> Result<void> {  // the one worker is here while `s` is ready
+    started = true;
+    while (!go_on) std::this_thread::yield();
+    return {};
+  }));
+  while (GetParam() == BackendId::cpu && !started) std::this_thread::yield();
+  std::thread abort([&] { EXPECT_OK(s.abort()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  go_on = true;
+  abort.join();
+  EXPECT_OK(r.record(n));
+  EXPECT_OK(r.synchronize());
+  EXPECT_OK(s.wait(n));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(s.wait(n, std::chrono::milliseconds(1)));
+  EXPECT_CODE(wait_timeout, s.synchronize());
+}
+
+TEST_P(OnEveryBackend, ARefusedSubmitKeepsNothing) {
+  Stream s = stream();
+  EXPECT_OK(s.close());
+  {
+    Notify n = std::move(*context->create_notify());
+    EXPECT_CODE(bad_handle, s.record(n));
+    EXPECT_CODE(bad_handle, s.wait(n));
+  }
+  EXPECT_EQ(device->state()->notify_numbers.in_use(), 0u);
+}
+
+TEST_P(OnEveryBackend, AnErrorThatASyncOfAStoppedContextTellsIsReported) {
+  Stream s = stream();
+  Bodies bodies;
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_TRUE(context->take_errors().empty());
+}
+
+TEST_P(OnEveryBackend, TheNumberOfAnIdleStreamIsFreeAsSoonAsItIsDestroyed) {
+  Stream s = stream();
+  const std::uint32_t before = device->state()->stream_numbers.in_use();
+  EXPECT_OK(s.close(Close::drop));
+  EXPECT_EQ(device->state()->stream_numbers.in_use(), before - 1);
+}
+
+TEST_P(OnEveryBackend, AFullQueueHasRoomWhenACallbackEnds) {
+  Profile profile;
+  profile.tasks_per_stream = 1;
+  open(profile);
+  Stream s = stream();
+  EXPECT_OK(s.host_func([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostThatSpinsIsToldOfADeadlock) {
+  Stream s = stream({.fast_sync = true});
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_CODE(deadlock, s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostThatWaitsForALatchNobodyRecordsIsTold) {
+  Event latch = event(Event::Kind::latch);
+  EXPECT_CODE(deadlock, latch.synchronize());
+  EXPECT_CODE(event_sync_timeout, latch.synchronize(std::chrono::milliseconds(1)));
+}
+
+TEST_P(OnEveryBackend, EventsOfARecoveredContextWereNeverRecorded) {
+  Stream s = stream(), other = stream();
+  Event latch = event(Event::Kind::latch), gate = event(Event::Kind::latch), e = event();
+  EXPECT_OK(s.record(latch));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(other.wait(gate));
+  EXPECT_OK(other.record(e));
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "no such luck"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_CODE(context_stopped, e.synchronize());
+  EXPECT_OK(context->recover());
+  EXPECT_FALSE(*latch.query());
+  EXPECT_OK(e.synchronize());
+}
+
+TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {
+  const std::weak_ptr<rt::DeviceState> state = device->state();
+  {
+    Stream a = stream(), b = stream();
+    Event latch = event(Event::Kind::latch);
+    EXPECT_OK(a.wait(latch, std::chrono::hours(1)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_OK(b.record(latch));
+    EXPECT_OK(a.synchronize());
+  }
+  context.reset();
+  device.reset();
+  EXPECT_TRUE(state.expired());
+}
+
+}  // namespace
+}  // namespace millstream

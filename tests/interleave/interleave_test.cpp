@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every order of two or three threads through the runtime's protocols; and a damaged copy of each, which must be caught.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/parking.h"
+#include "millstream/runtime/run_token.h"
+#include "millstream/runtime/signal.h"
+#include "tests/interleave/explorer.h"
+
+namespace millstream::interleave {
+namespace {
+
+using rt::Waiter;
+using rt::Wake;
+
+using Sound = SteppedAtomics<false>;
+using Broken = SteppedAtomics<true>;
+
+void expect_sound(const char* what, const std::function<Program()>& make) {
+  const Explored e = explore(make);
+  fmt::print("{}: {} orders, {} states\n", what, e.orders, e.states);
+  EXPECT_FALSE(e.wrong) << what << ": " << *e.wrong;
+}
+void expect_caught(const char* what, const std::function<Program()>& make) {
+  const Explored e = explore(make);
+  EXPECT_TRUE(e.wrong) << what << ": nothing noticed in " << e.orders << " orders";
+  if (e.wrong) fmt::print("{}: {}\n", what, *e.wrong);
+}
+
+// A host or a lane that waits, and how it was let go.
+struct Sleeper : Waiter {
+  Sleeper() : Waiter(Kind::lane) {}
+  int woken = 0;
+};
+template <class P>
+void wake(Waiter* list) {
+  while (list != nullptr) {
+    Waiter* const next = list->next;
+    ++static_cast<Sleeper*>(list)->woken;
+    list = next;
+  }
+}
+
+// ---- submit against a lane that becomes idle
+
+template <class P>
+struct LaneModel {
+  rt::BasicRunToken<P> token;
+  typename P::template Atomic<int> queued{0}, ready{0};
+  int run = 0, holders = 0;
+  bool gone = false;
+
+  void submit() {
+    queued.fetch_add(1);
+    if (token.add()) ready.fetch_add(1);
+  }
+  // A worker that serves until `tasks` have run; `Careless`: it does not look again before it takes the last away.
+  template <bool Careless>
+  void serve(int tasks) {
+    for (unsigned round = 0; run < tasks; ++round) {
+      int seen = ready.load();
+      if (seen == 0) {
+        P::relax(round);
+        continue;
+      }
+      if (!ready.compare_exchange_strong(seen, seen - 1)) continue;
+      require(++holders == 1, "two hold the lane");
+      std::uint64_t over = 0;
+      for (;;) {
+        require(!gone, "the lane is used after its end");
+        if (token.pending() == over) {
+          if (Careless) {
+            token.remove(over);
+            --holders;
+            break;
+          }
+          // Before the token may be gone: another holder may begin at once.
+          --holders;
+          if (token.remove(over)) break;
+          ++holders;
+          over = 0;
+          continue;
+        }
+        require(queued.load() > run, "the token counts a task that is not in the queue");
+        ++run;
+        ++over;
+      }
+    }
+  }
+};
+
+template <class P, bool Careless>
+Program submit_and_idle() {
+  auto lane = std::make_shared<LaneModel<P>>();
+  return {{[lane] { lane->submit(), lane->submit(); }, [lane] { lane->submit(); }, [lane] { lane->template serve<Careless>(3); }},
+          [lane]() -> std::optional<std::string> {
+            if (lane->run != 3 || lane->token.pending() != 0) return fmt::format("{} of 3 tasks ran, {} pending", lane->run, lane->token.pending());
+            return std::nullopt;
+          }};
+}
+
+TEST(Interleave, ASubmitAgainstALaneThatBecomesIdle) {
+  expect_sound("submit against idle", submit_and_idle<Sound, false>);
+  expect_caught("submit against idle, a counter added to without an atomic step", submit_and_idle<Broken, false>);
+  expect_caught("submit against idle, the last look left out", submit_and_idle<Sound, true>);
+}
+
+// ---- a wait's push against a record, and a removal
+
+template <class P>
+struct SignalModel {
+  rt::BasicSignal<P> signal;
+  std::array<Sleeper, 2> sleepers;
+  std::array<int, 2> passed{};
+
+  void wait(std::size_t i) {
+    if (!signal.park(sleepers[i])) ++passed[i];
+  }
+  void record() { wake<P>(signal.publish()); }
+  void remove(std::size_t i) {
+    const auto out = signal.remove(sleepers[i]);
+    wake<P>(out.to_wake);
+    if (out.found) ++sleepers[i].woken;
+  }
+  std::optional<std::string> wrong() const {
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (sleepers[i].woken + passed[i] != 1) return fmt::format("waiter {} goes on {} times", i, sleepers[i].woken + passed[i]);
+    }
+    return std::nullopt;
+  }
+};
+
+template <class P>
+Program wait_and_record() {
+  auto m = std::make_shared<SignalModel<P>>();
+  return {{[m] { m->wait(0); }, [m] { m->wait(1); }, [m] { m->record(); }}, [m] { return m->wrong(); }};
+}
+template <class P>
+Program removal_and_record() {
+  auto m = std::make_shared<SignalModel<P>>();
+  return {{[m] { m->wait(0), m->remove(0); }, [m] { m->wait(1); }, [m] { m->record(); }}, [m] { return m->wrong(); }};
+}
+
+TEST(Interleave, AWaitAgainstARecord) {
+  expect_sound("wait against record", wait_and_record<Sound>);
+  expect_caught("wait against record, its compare-exchange a plain store", wait_and_record<Broken>);
+}
+TEST(Interleave, ARemovalAgainstARecord) {
+  expect_sound("removal against record", removal_and_record<Sound>);
+  expect_caught("removal against record, its compare-exchange a plain store", removal_and_record<Broken>);
+}
+
+// ---- a second record, and a reset, against a wait
+
+// A snapshot: each record has a signal of its own, the last is taken under the lock. `Careless`: without it.
+template <class P, bool Careless>
+struct SnapshotModel {
+  rt::BasicSpinLock<P> lock;
+  std::array<rt::BasicSignal<P>, 2> records;
+  // As a pointer and its count of owners: two words that belong together.
+  typename P::template Atomic<int> last{0}, owned{0};
+  Sleeper sleeper;
+  bool passed = false;
+  int took = -1;
+
+  void record(int i) {
+    {
+      std::unique_lock hold(lock, std::defer_lock);
+      if (!Careless) hold.lock();
+      last.store(i);
+      owned.store(i);
+    }
+    wake<P>(records[static_cast<std::size_t>(i)].publish());
+  }
+  void wait() {
+    {
+      std::unique_lock hold(lock, std::defer_lock);
+      if (!Careless) hold.lock();
+      took = last.load();
+      require(took == owned.load(), "the record that was taken is not the one that is held");
+    }
+    if (!records[static_cast<std::size_t>(took)].park(sleeper)) passed = true;
+  }
+};
+template <class P, bool Careless>
+Program record_again_and_wait() {
+  auto m = std::make_shared<SnapshotModel<P, Careless>>();
+  return {{[m] { m->record(0), m->record(1); }, [m] { m->wait(); }}, [m]() -> std::optional<std::string> {
+            if (m->sleeper.woken + m->passed == 1) return std::nullopt;
+            return fmt::format("the wait for record {} goes on {} times", m->took, m->sleeper.woken + m->passed);
+          }};
+}
+
+// A latch: one signal that is reset and published again, and removals, under its lock. `Careless`: without it.
+template <class P, bool Careless>
+struct LatchModel {
+  rt::BasicSpinLock<P> lock;
+  rt::BasicSignal<P> signal;
+  Sleeper a, b;
+
+  template <class F>
+  auto locked(F f) {
+    std::unique_lock hold(lock, std::defer_lock);
+    if (!Careless) hold.lock();
+    return f();
+  }
+  LatchModel() {
+    signal.park(a);
+    signal.park(b);
+  }
+};
+template <class P, bool Careless>
+Program reset_and_removal() {
+  auto m = std::make_shared<LatchModel<P, Careless>>();
+  return {{[m] {
+             const auto out = m->locked([&] { return m->signal.remove(m->a); });
+             wake<P>(out.to_wake);
+             if (out.found) ++m->a.woken;
+           },
+           [m] {
+             wake<P>(m->locked([&] { return m->signal.publish(); }));
+             m->locked([&] { m->signal.reset(); });
+           }},
+          [m]() -> std::optional<std::string> {
+            if (m->a.woken == 1 && m->b.woken == 1) return std::nullopt;
+            return fmt::format("the latch was set while both waited: one goes on {}, the other {} times", m->a.woken, m->b.woken);
+          }};
+}
+
+TEST(Interleave, ASecondRecordAgainstAWait) {
+  expect_sound("record again against wait", record_again_and_wait<Sound, false>);
+  expect_caught("record again against wait, without the lock", record_again_and_wait<Sound, true>);
+  expect_caught("record again against wait, the lock a plain store", record_again_and_wait<Broken, false>);
+}
+TEST(Interleave, ALatchsResetAgainstARemoval) {
+  expect_sound("reset against removal", reset_and_removal<Sound, false>);
+  expect_caught("reset against removal, without the lock", reset_and_removal<Sound, true>);
+}
+
+// ---- stop against park
+
+template <class P>
+struct AwaitedModel {
+  rt::BasicSpinLock<P> lock;
+  rt::BasicSignal<P> signal;
+  auto remove(const Waiter& w) {
+    const std::lock_guard one(lock);
+    return signal.remove(w);
+  }
+};
+template <class P>
+struct ParkingLane : Sleeper {
+  rt::BasicSpinLock<P> park_lock;
+  AwaitedModel<P>* parked_on = nullptr;
+  std::uint64_t parks = 0;
+  Wake wake = Wake::published;
+  std::unique_ptr<Error> wake_error;
+};
+template <class P, bool Careless>
+struct StopModel {
+  AwaitedModel<P> event;
+  ParkingLane<P> lane;
+  typename P::template Atomic<bool> stopped{false};
+  int went_on = 0;  // dropped or passed without a park
+
+  void work() {
+    const auto dropped = [&] { return !Careless && stopped.load(); };
+    if (Careless && stopped.load()) {
+      ++went_on;
+      return;
+    }
+    if (!rt::prepare_to_park(lane, event, dropped)) {
+      ++went_on;
+      return;
+    }
+    if (event.signal.park(lane)) return;
+    rt::no_longer_parked(lane);
+    ++went_on;
+  }
+  static void wake_lanes(Waiter* list) {
+    while (list != nullptr) {
+      auto* const l = static_cast<ParkingLane<P>*>(static_cast<Sleeper*>(list));
+      list = list->next;
+      rt::no_longer_parked(*l);
+      ++l->woken;
+    }
+  }
+  void stop() {
+    stopped.store(true);
+    std::unique_ptr<Error> none;
+    if (rt::take_out<P>(lane, Wake::stopped, std::nullopt, none, wake_lanes)) ++lane.woken;
+  }
+  void record() { wake_lanes(event.signal.publish()); }
+  std::optional<std::string> wrong() const {
+    if (lane.woken + went_on == 1 && lane.parked_on == nullptr) return std::nullopt;
+    return fmt::format("the stopped lane goes on {} times{}", lane.woken + went_on, lane.parked_on != nullptr ? " and counts as parked" : "");
+  }
+};
+template <class P, bool Careless, bool Record>
+Program stop_and_park() {
+  auto m = std::make_shared<StopModel<P, Careless>>();
+  Program p{{[m] { m->work(); }, [m] { m->stop(); }}, [m] { return m->wrong(); }};
+  if (Record) p.threads.push_back([m] { m->record(); });
+  return p;
+}
+
+TEST(Interleave, AStopAgainstAPark) {
+  expect_sound("stop against park", stop_and_park<Sound, false, false>);
+  expect_sound("stop against park and record", stop_and_park<Sound, false, true>);
+  expect_caught("stop against park, the second look left out", stop_and_park<Sound, true, false>);
+  expect_caught("stop against park and record, compare-exchanges plain stores", stop_and_park<Broken, false, true>);
+}
+
+// ---- destroy against synchronize
+
+template <class P, bool Careless>
+struct DestroyModel {
+  rt::BasicSpinLock<P> lock;
+  LaneModel<P> lane;
+  typename P::template Atomic<bool> closed{false};
+  std::array<int, 2> markers{};  // which was submitted as which task; 0: none
+  std::array<rt::BasicSignal<P>, 2> done;
+  int submitted = 0;
+  int refused = 0;
+
+  bool push(int marker, bool last) {
+    bool first = false;
+    {
+      const std::lock_guard hold(lock);
+      if (!Careless && closed.load()) return false;
+      require(!lane.gone, "a marker goes into a stream that is gone");
+      markers[static_cast<std::size_t>(submitted++)] = marker;
+      if (last) closed.store(true);
+      first = lane.token.add();
+    }
+    if (first) lane.ready.fetch_add(1);
+    return true;
+  }
+  void sync() {
+    if (Careless && closed.load()) return void(++refused);
+    if (!push(1, false)) ++refused;
+  }
+  void destroy() {
+    push(2, true);
+    for (unsigned round = 0; !done[1].done(); ++round) P::relax(round);
+    for (unsigned round = 0; lane.token.pending() != 0; ++round) P::relax(round);
+    lane.gone = true;
+  }
+  void serve() {
+    std::uint64_t run = 0;
+    bool last = false;
+    for (unsigned round = 0; !last; ++round) {
+      if (lane.ready.load() == 0) {
+        P::relax(round);
+        continue;
+      }
+      lane.ready.fetch_sub(1);
+      for (std::uint64_t over = 0;;) {
+        require(!lane.gone, "a worker uses a stream that is gone");
+        if (lane.token.pending() == over) {
+          if (lane.token.remove(over)) break;
+          over = 0;
+          continue;
+        }
+        const int marker = markers[static_cast<std::size_t>(run++)];
+        require(marker != 0, "the token counts a task that is not in the queue");
+        last |= marker == 2;
+        ++over;
+        done[static_cast<std::size_t>(marker - 1)].publish();
+      }
+    }
+  }
+};
+template <class P, bool Careless>
+Program destroy_and_sync() {
+  auto m = std::make_shared<DestroyModel<P, Careless>>();
+  return {{[m] { m->sync(); }, [m] { m->destroy(); }, [m] { m->serve(); }}, [m]() -> std::optional<std::string> {
+            if (m->lane.gone && m->submitted + m->refused == 2 && (m->refused == 1 || m->done[0].done())) return std::nullopt;
+            return "a call got no answer";
+          }};
+}
+
+TEST(Interleave, ADestroyAgainstASynchronise) {
+  expect_sound("destroy against synchronise", destroy_and_sync<Sound, false>);
+  expect_caught("destroy against synchronise, the look under the lock left out", destroy_and_sync<Sound, true>);
+  expect_caught("destroy against synchronise, counters and lock without atomic steps", destroy_and_sync<Broken, false>);
+}
+
+}  // namespace
+}  // namespace millstream::interleave

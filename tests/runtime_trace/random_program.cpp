@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/runtime_trace/random_program.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "millstream/runtime/objects.h"
+#include "tests/runtime_trace/checker.h"
+
+namespace millstream::rt {
+namespace {
+
+struct Random {
+  std::uint64_t state;
+  std::uint64_t next() {  // splitmix64
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(next() % n); }
+  bool one_in(std::uint32_t n) { return below(n) == 0; }
+};
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdull; }
+
+// What value kernels are launched with: the stream's number changes by `id` and by what another stream has left.
+struct Update {
+  std::uint64_t* number;
+  std::uint64_t id;
+  const std::uint64_t* read;
+  std::uint64_t* write;
+};
+void apply(const Update& u) {
+  if (u.read != nullptr) *u.number = mix(*u.number, *u.read);
+  *u.number = mix(*u.number, u.id);
+  if (u.write != nullptr) *u.write = *u.number;
+}
+Result<void> update_body(const KernelCall& call) {
+  Update u{};
+  std::memcpy(&u, call.arguments.data(), call.arguments.size());
+  apply(u);
+  return {};
+}
+Result<void> fail_body(const KernelCall& call) {
+  update_body(call).ok();
+  return Error{ErrorCode::kernel, "as the program wants"};
+}
+Result<void> throw_body(const KernelCall& call) {
+  update_body(call).ok();
+  throw std::runtime_error("as the program wants");
+}
+const KernelFunction kUpdate{"update", update_body, 3, 0};
+const KernelFunction kSlowUpdate{"slow_update", update_body, 40, 1};
+const KernelFunction kFail{"fail", fail_body, 2, 0};
+const KernelFunction kThrow{"throw", throw_body, 2, 0};
+const KernelFunction kNothing{"nothing", nullptr, 1, 0};
+
+struct Callback {
+  Update update;
+  Context* context = nullptr;
+  bool throws = false;
+  std::atomic<int>* wrong_codes = nullptr;
+};
+void call_back(void* p) {
+  auto& c = *static_cast<Callback*>(p);
+  apply(c.update);
+  const Result<void> sync = c.context->synchronize();
+  if (sync.ok() || sync.error().code != ErrorCode::in_callback) ++*c.wrong_codes;
+  if (c.throws) throw std::runtime_error("as the program wants");
+}
+
+// A handle that one thread may replace while others use it.
+template <class T>
+class Shared {
+ public:
+  void put(T object) {
+    auto made = std::make_shared<T>(std::move(object));
+    const std::lock_guard lock(mutex_);
+    object_.swap(made);
+  }
+  std::shared_ptr<T> get() {
+    const std::lock_guard lock(mutex_);
+    return object_;
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    object_.reset();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<T> object_;
+};
+
+struct Lanes {
+  std::uint32_t context = 0;
+  std::uint32_t owner = 0;
+  Shared<Stream> stream;
+  std::uint64_t number = 0;    // the kernels'
+  std::uint64_t expected = 0;  // the owner's
+};
+
+// The programs that run now, for the watchdog.
+struct Running {
+  std::string name;
+  std::shared_ptr<DeviceState> device;
+  std::chrono::steady_clock::time_point since;
+};
+std::mutex running_mutex;
+std::map<const void*, Running> running;
+
+class Program {
+ public:
+  Program(std::uint64_t seed, const ProgramPlace& place) : seed_(seed), place_(place), random_{mix(seed, 1)} {
+    calm_ = random_.one_in(3);
+    threads_ = 1 + (random_.one_in(2) ? random_.below(3) : 0);
+    profile_.workers = place.workers != 0 ? place.workers : (const std::uint32_t[]){1, 2, 8}[random_.below(3)];
+    profile_.callback_threads = 1 + random_.below(2);
+    profile_.orphan_wait_ms = 3;
+    profile_.engine_slots = {1 + random_.below(2), 1};
+    profile_.tasks_per_stream = random_.one_in(4) ? 4 : 1024;
+    profile_.devices = 4;
+    if (random_.one_in(2)) profile_.delay_seed = seed;
+  }
+
+  ProgramRun run() {
+    ProgramRun out;
+    out.one_host = threads_ == 1;
+    Result<Device> device = Device::open(place_.backend, place_.ordinal, profile_);
+    if (!device.ok()) return complain(out, "open: " + to_string(device.error()));
+    const std::shared_ptr<DeviceState> state = device->state();
+    {
+      const std::lock_guard lock(running_mutex);
+      running[this] = {title(), state, std::chrono::steady_clock::now()};
+    }
+    device->start_trace();
+    create(*device);
+    std::vector<std::thread> hosts;
+    for (std::uint32_t t = 1; t < threads_; ++t) hosts.emplace_back([this, t] { host(t); });
+    host(0);
+    for (std::thread& h : hosts) h.join();
+    finish(*device);
+    {
+      const std::lock_guard lock(running_mutex);
+      running.erase(this);
+    }
+    out.trace = state->trace.take();
+    if (wrong_codes_ != 0) note("a call from a host function did not fail with in_callback");
+    if (state->lanes_parked.load() != 0 || state->hosts_blocked.load() != 0) note("the device counts parked streams or blocked hosts at its end");
+    if (state->event_ids.in_use() != 0) note(fmt::format("{} event ids are in use at the end", state->event_ids.in_use()));
+    if (state->notify_numbers.in_use() != 0) note("notify numbers are in use at the end");
+    if (state->stream_numbers.in_use() != 0) note(fmt::format("{} stream numbers are in use at the end", state->stream_numbers.in_use()));
+    const bool sim = place_.backend == BackendId::sim;
+    if (const auto refused = check_trace(out.trace, {sim && threads_ == 1, !sim, true})) note(*refused);
+    if (!wrong_.empty()) out.wrong = fmt::format("{}: {}", title(), wrong_);
+    return out;
+  }
+
+ private:
+  std::string title() const {
+    return fmt::format("seed {} on {} ({} workers, {} hosts{}{})", seed_, place_.backend == BackendId::cpu ? "cpu" : "sim", profile_.workers,
+                       threads_, calm_ ? ", calm" : "", profile_.delay_seed ? ", delays" : "");
+  }
+  ProgramRun& complain(ProgramRun& out, const std::string& text) {
+    out.wrong = fmt::format("{}: {}", title(), text);
+    return out;
+  }
+  void note(const std::string& text) {
+    const std::lock_guard lock(wrong_mutex_);
+    if (wrong_.empty()) wrong_ = text;
+  }
+
+  void create(Device& device) {
+    contexts_.push_back(std::make_unique<Context>(device.primary()));
+    if (random_.one_in(2)) contexts_.push_back(std::make_unique<Context>(std::move(*device.create_context())));
+    const std::uint32_t streams = std::max(threads_, 1 + random_.below(5));
+    for (std::uint32_t i = 0; i < streams; ++i) {
+      Lanes& lane = lanes_.emplace_back();
+      lane.context = random_.below(static_cast<std::uint32_t>(contexts_.size()));
+      lane.owner = i % threads_;
+      lane.stream.put(random_.one_in(6) ? contexts_[lane.context]->default_stream() : new_stream(lane.context, random_));
+    }
+    for (std::uint32_t c = 0; c < contexts_.size(); ++c) {
+      for (int i = 0; i < 2; ++i) {
+        snapshots_.emplace_back().put(std::move(*contexts_[c]->create_event(Event::Kind::snapshot, {true, random_.one_in(2)})));
+        event_context_.push_back(c);
+        latches_.emplace_back().put(std::move(*contexts_[c]->create_event(Event::Kind::latch, {true, random_.one_in(2)})));
+        notifies_.emplace_back().put(std::move(*contexts_[c]->create_notify()));
+      }
+    }
+  }
+
+  Stream new_stream(std::uint32_t context, Random& random) {
+    StreamOptions options;
+    if (random.one_in(2)) options.priority = static_cast<std::int32_t>(random.below(8));
+    options.fast_launch = random.one_in(4);
+    options.fast_sync = random.one_in(4);
+    Result<Stream> s = contexts_[context]->create_stream(options);
+    MST_CHECK(s.ok(), to_string(s.error()));
+    return std::move(*s);
+  }
+
+  // One host thread.
+  void host(std::uint32_t thread) {
+    Random random{mix(seed_, 100 + thread)};
+    std::vector<std::uint32_t> own;
+    for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+      if (lanes_[i].owner == thread) own.push_back(i);
+    }
+    const std::uint32_t calls = place_.size / 4 + random.below(place_.size);
+    for (std::uint32_t i = 0; i < calls; ++i) call(random, own);
+  }
+
+  // Whether the answer is one that such a program may get.
+  void allow(const char* what, const Result<void>& answer, std::initializer_list<ErrorCode> calm_too = {}) {
+    if (answer.ok()) return;
+    const ErrorCode code = answer.error().code;
+    for (const ErrorCode c : calm_too) {
+      if (c == code) return;
+    }
+    static const std::set<ErrorCode> wild = {ErrorCode::context_stopped, ErrorCode::deadlock,      ErrorCode::stream_aborted,
+                                             ErrorCode::wait_timeout,    ErrorCode::kernel_failed, ErrorCode::host_func_failed,
+                                             ErrorCode::bad_handle};
+    if (!calm_ && wild.count(code)) return;
+    if (threads_ > 1 && code == ErrorCode::bad_handle) return;  // another host has closed it
+    note(fmt::format("{} answers: {}", what, to_string(answer.error())));
+  }
+  void allow(const char* what, const Result<bool>& answer) {
+    if (!answer.ok()) allow(what, Result<void>(answer.error()));
+  }
+  static constexpr std::initializer_list<ErrorCode> kTaskErrors = {ErrorCode::kernel_failed, ErrorCode::host_func_failed};
+  static constexpr std::initializer_list<ErrorCode> kSyncErrors = {ErrorCode::kernel_failed, ErrorCode::host_func_failed, ErrorCode::sync_timeout};
+
+  std::uint64_t* new_cell() {
+    const std::lock_guard lock(cells_mutex_);
+    cells_.push_back(0);
+    return &cells_.back();
+  }
+
+  // Launches an update in a stream of the caller, and says what it comes to.
+  void update(Random& random, Lanes& lane, const std::uint64_t* read, std::uint64_t read_value, std::uint64_t* write, const KernelFunction* kernel = nullptr) {
+    const Update u{&lane.number, random.next(), read, write};
+    if (kernel == nullptr) kernel = random.one_in(5) ? &kSlowUpdate : &kUpdate;
+    const std::size_t bytes = read == nullptr && write == nullptr ? 16 : sizeof u;
+    const Result<void> done = lane.stream.get()->launch(*kernel, {}, std::as_bytes(std::span(&u, 1)).first(bytes));
+    allow("launch", done);
+    if (!done.ok()) return;
+    Update expected{&lane.expected, u.id, read == nullptr ? nullptr : &read_value, nullptr};
+    apply(expected);
+  }
+
+  Deadline deadline(Random& random) {
+    return random.one_in(2) ? never : Deadline(std::chrono::microseconds(50 + random.below(3000)));
+  }
+
+  void call(Random& random, const std::vector<std::uint32_t>& own) {
+    Lanes& lane = lanes_[own[random.below(static_cast<std::uint32_t>(own.size()))]];
+    // Of any thread, for what leaves numbers alone.
+    Lanes& any = lanes_[random.below(static_cast<std::uint32_t>(lanes_.size()))];
+    const std::uint32_t e = random.below(static_cast<std::uint32_t>(snapshots_.size()));
+    const auto in_context = [&](std::uint32_t c) {  // an event of the stream's own context
+      return event_context_[e] == c ? e : static_cast<std::uint32_t>((e + 2) % snapshots_.size());
+    };
+    const std::uint32_t draw = random.below(100);
+    if (draw < 26) return update(random, lane, nullptr, 0, nullptr);
+    if (draw < 38) return transfer(random, own, lane);
+    if (draw < 45) return allow("record", any.stream.get()->record(*snapshots_[in_context(any.context)].get()));
+    if (draw < 52) return allow("wait", any.stream.get()->wait(*snapshots_[e].get(), calm_ ? never : deadline(random)));
+    if (draw < 56) return callback(random, lane);
+    if (draw < 58) return allow("fill", any.stream.get()->fill(new_cell(), 8, 1, 8));
+    if (draw < 60) return update(random, lane, nullptr, 0, nullptr, random.one_in(2) ? &kFail : &kThrow);
+    if (draw < 63) return allow("synchronize", any.stream.get()->synchronize(deadline(random)), kSyncErrors);
+    if (draw < 66) return allow("query", any.stream.get()->query());
+    if (draw < 69) return allow("event query", snapshots_[e].get()->query());
+    if (draw < 71) return allow("event synchronize", snapshots_[e].get()->synchronize(), {});
+    if (draw < 72) return allow("context synchronize", contexts_[any.context]->synchronize(deadline(random)), kSyncErrors);
+    if (draw < 73) {
+      const auto old = lane.stream.get();
+      if (old->state()->is_default) return;
+      allow("close", old->close(calm_ || random.one_in(2) ? Close::drain : Close::drop), kTaskErrors);
+      return lane.stream.put(new_stream(lane.context, random));
+    }
+    if (draw < 74) {
+      snapshots_[e].put(std::move(*contexts_[event_context_[e]]->create_event(Event::Kind::snapshot)));
+      return;
+    }
+    if (draw < 75) {
+      const Result<void> tried = any.stream.get()->try_launch(kNothing, {2}, {});
+      return allow("try_launch", tried, {ErrorCode::stream_full});
+    }
+    if (calm_) return;
+    Event& latch = *latches_[e].get();
+    Event& own_latch = *latches_[in_context(any.context)].get();
+    Notify& notify = *notifies_[in_context(any.context)].get();
+    if (draw < 80) return allow("record latch", any.stream.get()->record(own_latch));
+    if (draw < 84) return allow("wait latch", any.stream.get()->wait(latch, deadline(random)));
+    if (draw < 86) return allow("reset latch", any.stream.get()->reset(own_latch));
+    if (draw < 87) return allow("latch synchronize", latch.synchronize(std::chrono::microseconds(500)), {ErrorCode::event_sync_timeout});
+    if (draw < 91) return allow("record notify", any.stream.get()->record(notify));
+    if (draw < 94) return allow("wait notify", any.stream.get()->wait(notify, deadline(random)));
+    if (draw < 95) return allow("abort", any.stream.get()->abort());
+    if (draw < 96 && random.one_in(2)) {
+      return allow("set_failure_mode", any.stream.get()->set_failure_mode(FailureMode::stop), {ErrorCode::bad_state, ErrorCode::null_argument});
+    }
+    if (draw < 98) return allow("recover", contexts_[any.context]->recover());
+    contexts_[any.context]->take_errors();
+  }
+
+  // A number from one stream to another of the same thread, by an event of its own, a latch or a notify.
+  void transfer(Random& random, const std::vector<std::uint32_t>& own, Lanes& from) {
+    Lanes& to = lanes_[own[random.below(static_cast<std::uint32_t>(own.size()))]];
+    std::uint64_t* const cell = new_cell();
+    if (random.one_in(3)) {
+      allow("copy", from.stream.get()->copy(cell, 8, &from.number, 8, CopyKind::device_to_device));
+    } else {
+      update(random, from, nullptr, 0, cell);
+    }
+    const std::uint64_t value = from.expected;
+    const std::uint32_t how = random.below(from.context == to.context ? 3 : 2);
+    if (how == 2) {
+      Notify notify = std::move(*contexts_[from.context]->create_notify());
+      allow("record notify", from.stream.get()->record(notify));
+      allow("wait notify", to.stream.get()->wait(notify));
+    } else {
+      Result<Event> event = contexts_[from.context]->create_event(how == 0 ? Event::Kind::snapshot : Event::Kind::latch);
+      if (!event.ok()) return note(to_string(event.error()));
+      allow("record", from.stream.get()->record(*event));
+      allow("wait", to.stream.get()->wait(*event));
+    }
+    update(random, to, cell, value, nullptr);
+  }
+
+  void callback(Random& random, Lanes& lane) {
+    auto c = std::make_unique<Callback>();
+    c->update = {&lane.number, random.next(), nullptr, nullptr};
+    c->context = contexts_[lane.context].get();
+    c->throws = random.one_in(6);
+    c->wrong_codes = &wrong_codes_;
+    const Result<void> done = lane.stream.get()->host_func(call_back, c.get());
+    allow("host_func", done);
+    if (done.ok()) {
+      Update expected{&lane.expected, c->update.id, nullptr, nullptr};
+      apply(expected);
+    }
+    const std::lock_guard lock(cells_mutex_);
+    callbacks_.push_back(std::move(c));
+  }
+
+  void finish(Device& device) {
+    for (auto& context : contexts_) {
+      for (int i = 0;; ++i) {
+        const Result<void> done = context->synchronize();
+        if (done.ok()) break;
+        allow("last synchronize", done, kTaskErrors);
+        if (context->state()->stopped.load()) allow("last recover", context->recover());
+        if (i == 1000) return note("the last synchronise fails for ever: " + to_string(done.error()));
+      }
+    }
+    for (std::size_t i = 0; calm_ && i < lanes_.size(); ++i) {
+      if (lanes_[i].number != lanes_[i].expected) note(fmt::format("the numbers of stream {} differ from a serial run's", lanes_[i].stream.get()->number()));
+    }
+    for (Lanes& lane : lanes_) lane.stream.clear();
+    snapshots_.clear();
+    latches_.clear();
+    notifies_.clear();
+    while (contexts_.size() > 1) {
+      if (random_.one_in(2)) allow("close context", contexts_.back()->close(), kTaskErrors);
+      contexts_.pop_back();
+    }
+    const Result<void> reset = device.reset(ResetMode::counted);
+    if (!reset.ok()) note("reset: " + to_string(reset.error()));
+  }
+
+  const std::uint64_t seed_;
+  const ProgramPlace place_;
+  Random random_;
+  bool calm_ = false;  // nothing is dropped, so numbers are known
+  std::uint32_t threads_ = 1;
+  Profile profile_;
+
+  std::mutex cells_mutex_;
+  std::deque<std::uint64_t> cells_;
+  std::vector<std::unique_ptr<Callback>> callbacks_;
+  std::atomic<int> wrong_codes_{0};
+
+  std::vector<std::unique_ptr<Context>> contexts_;
+  std::deque<Lanes> lanes_;
+  std::deque<Shared<Event>> snapshots_, latches_;
+  std::vector<std::uint32_t> event_context_;
+  std::deque<Shared<Notify>> notifies_;
+
+  std::mutex wrong_mutex_;
+  std::string wrong_;
+};
+
+// What every stream had left to do.
+std::string unfinished(const std::vector<TraceEvent>& trace) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> left;
+  for (const TraceEvent& e : trace) {
+    const std::pair key{e.stream_serial, e.sequence};
+    if (e.kind == TraceEvent::Kind::submitted) left[key] = fmt::format("stream {} task {} ({}, object {})", e.stream, e.sequence, e.name, e.object);
+    if (e.kind == TraceEvent::Kind::began) left[key] += ", running";
+    if (e.kind == TraceEvent::Kind::ended || e.kind == TraceEvent::Kind::dropped) left.erase(key);
+  }
+  std::string text;
+  for (const auto& [key, line] : left) text += "  " + line + "\n";
+  return text;
+}
+
+}  // namespace
+
+ProgramRun run_random_program(std::uint64_t seed, const ProgramPlace& place) { return Program(seed, place).run(); }
+
+std::string to_text(const std::vector<TraceEvent>& trace) {
+  std::string text;
+  for (const TraceEvent& e : trace) {
+    text += fmt::format("{} {} {} {}/{} {}/{} {} {} {} {} {} {} {} {}\n", e.stamp, to_string(e.kind), e.name, e.stream, e.stream_serial, e.context,
+                        e.context_serial, e.sequence, e.object, e.worker, e.thread, e.event, e.latch, e.stops, e.time_ns);
+  }
+  return text;
+}
+
+namespace {
+std::mutex watch_mutex;
+std::condition_variable watch_ends;
+bool watch_over = false;
+std::thread watcher;
+}  // namespace
+
+Watchdog::Watchdog(std::uint32_t seconds) {
+  watch_over = false;
+  watcher = std::thread([seconds] {
+    std::unique_lock lock(watch_mutex);
+    while (!watch_ends.wait_until(lock, std::chrono::system_clock::now() + std::chrono::seconds(1), [] { return watch_over; })) {
+      const std::lock_guard now(running_mutex);
+      for (const auto& [program, r] : running) {
+        if (std::chrono::steady_clock::now() - r.since < std::chrono::seconds(seconds)) continue;
+        std::fprintf(stderr, "HANGS: %s, after %u s; left to do:\n%s%u streams parked, %u hosts blocked\n", r.name.c_str(), seconds,
+                     unfinished(r.device->trace.take()).c_str(), r.device->lanes_parked.load(), r.device->hosts_blocked.load());
+        std::abort();
+      }
+    }
+  });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(watch_mutex);
+    watch_over = true;
+  }
+  watch_ends.notify_all();
+  watcher.join();
+}
+
+}  // namespace millstream::rt
