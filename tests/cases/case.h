@@ -116,7 +116,7 @@ std::vector<Mismatch> compare(const Case& c, const Json& block, const Outcome& o
 /// Kept pairs, their count, and the kind of event.
 void show_syncs(const Case& c, const SyncPlan& plan, Outcome& outcome);
 /// Counts of events by kind: the other kind has none.
-void show_count(Event::Kind kind, std::size_t count, Outcome& outcome);
+void show_count(EventKind kind, std::size_t count, Outcome& outcome);
 
 /// Adds what the streams of `on` show: node_streams, stream_num and attached streams.
 void show_streams(const Case& c, const StreamAssignment& on, Outcome& outcome);

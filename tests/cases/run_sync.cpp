@@ -128,11 +128,11 @@ class SyncRun {
 
 }  // namespace
 
-void show_count(Event::Kind kind, std::size_t count, Outcome& outcome) {
+void show_count(EventKind kind, std::size_t count, Outcome& outcome) {
   const auto n = static_cast<std::int64_t>(count);
-  outcome.event_num = kind == Event::Kind::event ? n : 0;
-  outcome.notify_num = kind == Event::Kind::notify ? n : 0;
-  outcome.sync_type = kind == Event::Kind::event ? "event" : "notify";
+  outcome.event_num = kind == EventKind::event ? n : 0;
+  outcome.notify_num = kind == EventKind::notify ? n : 0;
+  outcome.sync_type = kind == EventKind::event ? "event" : "notify";
 }
 
 void show_syncs(const Case& c, const SyncPlan& plan, Outcome& outcome) {

@@ -297,6 +297,15 @@ TEST_P(OnEveryBackend, EventsOfARecoveredContextWereNeverRecorded) {
   EXPECT_OK(e.synchronize());
 }
 
+TEST_P(OnEveryBackend, AQueryBehindASynchroniseSaysComplete) {
+  Stream s = stream();
+  for (int i = 0; i < 5000; ++i) {
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.synchronize());
+    ASSERT_TRUE(*s.query()) << i;
+  }
+}
+
 TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {
   const std::weak_ptr<rt::DeviceState> state = device->state();
   {
