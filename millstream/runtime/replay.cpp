@@ -26,6 +26,8 @@ bool Replay::cut() {
   for (std::uint32_t tape = 0; tape < model_.bindings.size(); ++tape) {
     const BindingState& binding = *model_.bindings[tape];
     if (binding.role != StreamRole::head) return false;
+    // Segments are taken in order of arrival; priorities among a model's streams are the lanes' to keep.
+    if (binding.lane.level != model_.bindings.front()->lane.level) return false;
     steps_begin_.push_back(static_cast<std::uint32_t>(steps_.size()));
     heads_.push_back(static_cast<std::uint32_t>(segments_.size()));
     segments_.push_back({tape, 0, 0, 0, 0, 0, kNone});
