@@ -23,7 +23,9 @@ struct BindingState;
 /// so nothing is reset between iterations or executions.
 class RecordSite final : public Awaited {
  public:
-  RecordSite(std::uint32_t event, const BindingState& on) : event_(event), on_(on) {}
+  /// `serial`: what traces call it; never 0, and no other site's.
+  RecordSite(std::uint32_t event, const BindingState& on, std::uint64_t serial) : event_(event), on_(on), serial_(serial) {}
+  std::uint64_t serial() const { return serial_; }
   const BindingState& on() const { return on_; }
 
   /// Who waited, in order of arrival; they look again.
@@ -39,6 +41,7 @@ class RecordSite final : public Awaited {
  private:
   const std::uint32_t event_;
   const BindingState& on_;
+  const std::uint64_t serial_;
   SpinLock lock_;
   std::uint64_t made_ = 0;
   std::vector<Waiter*> waiting_;

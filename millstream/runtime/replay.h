@@ -14,8 +14,8 @@ namespace millstream::rt {
 
 class Replay {
  public:
-  /// Null: the model has control flow, host functions, waits for what it does not record,
-  /// streams of several priorities, or a cycle; the lanes of its tapes run it. `slices`: workers that may run it at once; 0: none may. O(tasks).
+  /// Null: the model has control flow, host functions, waits for what it does not record, streams of several priorities,
+  /// or a cycle; the lanes of its tapes run it. `slices`: workers that may run it at once; 0: none may. O(tasks).
   static std::unique_ptr<Replay> compile(ModelState& model, std::uint32_t slices);
   ~Replay();
 

@@ -81,7 +81,7 @@ Result<void> append(const char* call, StreamState& stream, Task& task) {
 Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event) {
   MST_TRY(const Building b, building(call, stream));
   ModelState& model = *b.binding->model;
-  auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding));
+  auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding, ((model.number + std::uint64_t{1}) << 32) + model.sites.size() + 1));
   Task task;
   task.kind = TaskKind::site_record;
   task.site = {site.get(), 0};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/objects.h"
 
 namespace millstream::rt {
@@ -18,6 +19,9 @@ std::uint64_t object_of(const Task& task) {
     case TaskKind::notify_record:
     case TaskKind::notify_wait:
       return task.notify.notify->serial;
+    case TaskKind::site_record:
+    case TaskKind::site_wait:
+      return task.site.site->serial();
     default:
       return 0;
   }
