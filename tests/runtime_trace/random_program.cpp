@@ -330,15 +330,24 @@ class Program {
     const std::uint32_t how = random.below(from.context == to.context ? 3 : 2);
     if (how == 2) {
       Notify notify = std::move(*contexts_[from.context]->create_notify());
-      allow("record notify", from.stream.get()->record(notify));
-      allow("wait notify", to.stream.get()->wait(notify));
+      if (!hand_over(from.stream.get()->record(notify), to, notify)) return;
     } else {
       Result<Event> event = contexts_[from.context]->create_event(how == 0 ? Event::Kind::snapshot : Event::Kind::latch);
       if (!event.ok()) return note(to_string(event.error()));
-      allow("record", from.stream.get()->record(*event));
-      allow("wait", to.stream.get()->wait(*event));
+      if (!hand_over(from.stream.get()->record(*event), to, *event)) return;
     }
     update(random, to, cell, value, nullptr);
+  }
+
+  // Whether the stream that is to read waits for the record. One that was refused orders nothing: what writes the number
+  // may still run.
+  template <class What>
+  bool hand_over(const Result<void>& recorded, Lanes& to, What& what) {
+    allow("record", recorded);
+    if (!recorded.ok()) return false;
+    const Result<void> waits = to.stream.get()->wait(what);
+    allow("wait", waits);
+    return waits.ok();
   }
 
   void callback(Random& random, Lanes& lane) {
