@@ -72,7 +72,7 @@ class Ref {
 /// One record of an event, one host's wait, one execution: published once (a latch's again after a reset).
 class Completion final : public Awaited {
  public:
-  enum class What : std::uint8_t { event, latch, sync, execution, callback };
+  enum class What : std::uint8_t { event, latch, sync, execution };
   Completion(What what, std::uint32_t number) : what_(what), number_(number) {}
 
   Signal signal;

@@ -68,7 +68,6 @@ Stream::~Stream() {
     state_->let_go = true;
     return;
   }
-  std::optional<TaskError> unreported;
   Result<void> closed = end_stream("Stream::~Stream", *state_, Close::drain);
   if (closed.ok() || closed.error().code == ErrorCode::bad_handle) return;
   const std::lock_guard lock(state_->context->errors_mutex);

@@ -111,7 +111,6 @@ std::string Completion::describe() const {
     case What::latch: return fmt::format("event {}", number_);
     case What::sync: return "a host's synchronise";
     case What::execution: return fmt::format("an execution of model {}", number_);
-    case What::callback: return "a host function";
   }
   return "";
 }

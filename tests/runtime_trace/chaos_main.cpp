@@ -127,10 +127,18 @@ int run(std::uint64_t seconds, std::uint64_t seed) {
 
 int main(int argc, char** argv) {
   std::uint64_t seconds = 3600, seed = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
-    if (option == "--seconds") seconds = std::strtoull(argv[i + 1], nullptr, 10);
-    if (option == "--seed") seed = std::strtoull(argv[i + 1], nullptr, 10);
+    char* end = nullptr;
+    const std::uint64_t value = i + 1 < argc ? std::strtoull(argv[i + 1], &end, 10) : 0;
+    if ((option == "--seconds" || option == "--seed") && value != 0 && *end == '\0') {
+      (option == "--seconds" ? seconds : seed) = value;
+      continue;
+    }
+    const bool asked = option == "--help" || option == "-h";
+    if (!asked) fmt::print(stderr, "error: \"{}\" is no option, or its number is missing\n", option);
+    fmt::print(asked ? stdout : stderr, "runtime_chaos [--seconds N] [--seed N]: random programs on devices that are closed under load\n");
+    return asked ? 0 : 2;
   }
   return millstream::rt::run(seconds, seed);
 }
