@@ -20,6 +20,10 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
   virtual Result<void> launch(NodeId node, PhysicalStreamId stream) = 0;
+  /// Called before each task of control flow but activations, `node` being what it stands for: what the node does with
+  /// values, and what decides its way. A branch: the place in its list of labels, the last one where it is larger. A
+  /// StreamSwitch: 1 where it starts its target, else 0; a StreamSwitchN: the place in its list of streams.
+  virtual Result<std::uint32_t> steer(NodeId node);
 };
 
 struct ExecuteOptions {
@@ -34,7 +38,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   /// Runs every task; returns when all are done or one failed (then the first error by stream order,
   /// after running launches finished). Never hangs on a schedule that `check` accepts, with any number of
-  /// workers >= 1; a schedule that deadlocks is reported (E38) with stream, last task and awaited event.
+  /// workers >= 1; a schedule that deadlocks is reported (E38) with stream, last task and awaited event. Control flow is
+  /// decided on the device's streams; a loop that never ends runs until a launch fails.
   virtual Result<Trace> execute(const Graph& graph, const Schedule& schedule, Launcher& launcher,
                                 const ExecuteOptions& options) = 0;
 };

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/backend/event_pairs.h"
 
+#include <algorithm>
 #include <deque>
 
 #include <fmt/format.h>
 
 namespace millstream {
-
-Error control_flow_on_device() {
-  return Error{ErrorCode::kernel, "this plan runs control flow on the device, which no back-end here does yet"}.help(
-      "compile with --strategy auto, whose If, Loop and Scan are driven by the host");
-}
 
 namespace {
 
@@ -20,10 +16,10 @@ class Pairing {
       : graph_(graph), schedule_(schedule), at_(schedule.streams.size(), 0) {}
 
   Result<EventPairs> run() {
-    if (schedule_.has_control()) return control_flow_on_device();
     MST_TRY_VOID(check_ids());
-    if (along_execution_order()) return std::move(pairs_);
+    if (!schedule_.has_control() && along_execution_order()) return std::move(pairs_);
     MST_TRY_VOID(untimed());
+    MST_TRY_VOID(all_finished());
     return std::move(pairs_);
   }
 
@@ -38,6 +34,10 @@ class Pairing {
   Result<void> check_ids() const {
     for (std::uint32_t s = 0; s < at_.size(); ++s) {
       for (const Task& t : tasks(s)) {
+        if (t.is_control()) {
+          MST_TRY_VOID(check_control(s, t));
+          continue;
+        }
         const bool of_node = t.names_node();
         if (t.index < (of_node ? graph_.node_count() : schedule_.event_count)) continue;
         return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names {} {}, which does not exist", s,
@@ -45,6 +45,25 @@ class Pairing {
       }
     }
     return {};
+  }
+
+  Result<void> check_control(std::uint32_t s, const Task& t) const {
+    const bool starts = t.kind == Task::Kind::activate || t.kind == Task::Kind::stream_switch;
+    const std::size_t count = starts ? schedule_.streams.size() : schedule_.label_count;
+    if (t.index >= schedule_.controls.size()) {
+      return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names control task {}, which does not exist", s, t.index)};
+    }
+    const ControlTask& control = schedule_.controls[t.index];
+    if (control.node.index >= graph_.node_count()) {
+      return Error{ErrorCode::plan_mismatch, fmt::format("stream {} names node {}, which does not exist", s, control.node.index)};
+    }
+    for (const std::uint32_t target : control.targets) {
+      if (target < count) continue;
+      return Error{ErrorCode::plan_mismatch, fmt::format("\"{}\" on stream {} names {} {}, which does not exist", graph_.name(control.node), s,
+                                                         starts ? "stream" : "label", target)};
+    }
+    if (!control.targets.empty()) return {};
+    return Error{ErrorCode::plan_mismatch, fmt::format("\"{}\" on stream {} names no {}", graph_.name(control.node), s, starts ? "stream" : "label")};
   }
 
   void reset() {
@@ -113,10 +132,11 @@ class Pairing {
 
   Result<void> untimed() {
     reset();
+    running_ = heads(schedule_);
     for (bool moved = true; moved;) {
       moved = false;
       for (std::uint32_t s = 0; s < at_.size(); ++s) {
-        while (at_[s] < tasks(s).size()) {
+        while (running_[s] && at_[s] < tasks(s).size()) {
           const Task& t = tasks(s)[at_[s]];
           const TaskRef here{PhysicalStreamId(s), at_[s]};
           if (t.kind == Task::Kind::wait && !pairs_.slot[s][at_[s]]) {
@@ -139,6 +159,8 @@ class Pairing {
               join(here, event.waiters.front());
               event.waiters.pop_front();
             }
+          } else if (t.kind == Task::Kind::activate || t.kind == Task::Kind::stream_switch) {
+            for (const std::uint32_t target : schedule_.controls[t.index].targets) running_[target] = true;
           }
           ++at_[s];
           moved = true;
@@ -155,14 +177,84 @@ class Pairing {
     event.waiters.push_back(here);
   }
 
+  std::string last_node(std::uint32_t s) const {
+    for (std::uint32_t i = at_[s]; i-- > 0;) {
+      if (tasks(s)[i].kind == Task::Kind::launch) return fmt::format("node \"{}\"", graph_.name(tasks(s)[i].node()));
+    }
+    return "nothing";
+  }
+
+  // The stream whose record the open wait of `s` needs: whoever still records the id.
+  std::optional<std::uint32_t> needs(std::uint32_t s) const {
+    const std::uint32_t event = tasks(s)[at_[s]].index;
+    for (std::uint32_t t = 0; t < at_.size(); ++t) {
+      for (std::uint32_t i = at_[t]; i < tasks(t).size(); ++i) {
+        if (tasks(t)[i] == Task::record(EventId(event))) return t;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Result<void> all_finished() const {
+    std::vector<std::uint32_t> stuck;
+    for (std::uint32_t s = 0; s < at_.size(); ++s) {
+      if (running_[s] && at_[s] != tasks(s).size()) stuck.push_back(s);
+    }
+    if (stuck.empty()) return {};
+    std::optional<Error> error;
+    std::vector<std::optional<std::uint32_t>> next(at_.size());
+    for (const std::uint32_t s : stuck) {
+      next[s] = needs(s);
+      const std::string line = fmt::format("stream {} waits for event {} after {}, {}", s, tasks(s)[at_[s]].index, last_node(s),
+                                           next[s] ? fmt::format("which stream {} records", *next[s])
+                                                   : std::string("which no stream records any more"));
+      if (!error) {
+        error = Error{ErrorCode::deadlock, "the schedule cannot finish: " + line};
+      } else {
+        error->note(line);
+      }
+    }
+    if (const std::string cycle = find_cycle(stuck, next); !cycle.empty()) error->note("the cycle: " + cycle);
+    return std::move(error->help("`millstream check` shows which wait or record is wrong"));
+  }
+
+  static std::string find_cycle(const std::vector<std::uint32_t>& stuck, const std::vector<std::optional<std::uint32_t>>& next) {
+    for (const std::uint32_t start : stuck) {
+      std::vector<std::uint32_t> path;
+      for (std::optional<std::uint32_t> at = start; at; at = next[*at]) {
+        const auto seen = std::find(path.begin(), path.end(), *at);
+        if (seen == path.end()) {
+          path.push_back(*at);
+          continue;
+        }
+        std::string text;
+        for (auto it = seen; it != path.end(); ++it) text += fmt::format("stream {} waits for ", *it);
+        return text + fmt::format("stream {}", *at);
+      }
+    }
+    return "";
+  }
+
   const Graph& graph_;
   const Schedule& schedule_;
   EventPairs pairs_;
   std::vector<Event> events_;
-  std::vector<std::uint32_t> at_;
+  std::vector<std::uint32_t> at_;   // by stream: the task it is at
+  std::vector<bool> running_;       // by stream: whether it has been started
 };
 
 }  // namespace
+
+std::vector<bool> heads(const Schedule& schedule) {
+  std::vector<bool> out(schedule.streams.size(), true);
+  for (const PhysicalStream& s : schedule.streams) {
+    for (const Task& t : s.tasks) {
+      if (t.kind != Task::Kind::activate && t.kind != Task::Kind::stream_switch) continue;
+      for (const std::uint32_t target : schedule.controls[t.index].targets) out[target] = false;
+    }
+  }
+  return out;
+}
 
 Result<EventPairs> pair_events(const Graph& graph, const Schedule& schedule) {
   return Pairing(graph, schedule).run();

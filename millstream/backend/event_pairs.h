@@ -20,14 +20,15 @@ struct EventPairs {
   std::uint32_t count = 0;
 };
 
-/// A plan with labels, jumps or activations is refused (E36).
-Error control_flow_on_device();
+/// Streams that run from the start: no task starts them.
+std::vector<bool> heads(const Schedule& schedule);
 
-/// When every stream launches in the graph's execution order (as `lower` writes them), events are paired
-/// along that order: an id that is used again was waited for before, so no two records are ever open.
-/// Otherwise by running the streams untimed, the lowest first, waiters of an id in order of arrival.
-/// Errors: shared_event_id when an id is recorded again before its wait; plan_mismatch for a node or event
-/// that does not exist; control_flow_on_device. O(tasks).
+/// When every stream launches in the graph's execution order (as `lower` writes them) and none is started by another,
+/// events are paired along that order: an id that is used again was waited for before, so no two records are ever open.
+/// Otherwise by running the streams untimed, the lowest first, waiters of an id in order of arrival. Control flow is read
+/// as it stands: nothing jumps, and a stream runs once, from where a task first starts it.
+/// Errors: shared_event_id when an id is recorded again before its wait; plan_mismatch for a node, event, label or stream
+/// that does not exist; deadlock when the streams cannot all get to their end, with the cycle. O(tasks).
 Result<EventPairs> pair_events(const Graph& graph, const Schedule& schedule);
 
 }  // namespace millstream

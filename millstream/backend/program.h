@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A schedule as a model instance of the runtime: a tape for each physical stream, with a task for each of the
-// schedule's, at the same place.
+// schedule's, and before those of control flow one that asks which way they go.
 #pragma once
 
 #include <atomic>
@@ -26,23 +26,33 @@ struct ProgramRun {
 
 class Program {
  public:
-  /// `durations_us`: of launches, on a device of virtual time; none on real ones. Errors: those of pair_events, can_finish,
-  /// and the device's limits.
+  /// `durations_us`: of launches, on a device of virtual time; none on real ones. Errors: those of pair_events and the
+  /// device's limits.
   static Result<std::unique_ptr<Program>> record(Context& context, const Graph& graph, const Schedule& schedule,
                                                  const IdVec<NodeId, double>* durations_us = nullptr);
 
   /// The first error by stream, else the execution's.
   Result<void> execute(ProgramRun& run);
-  /// The spans of one execution, by stream, then place; from its first moment on. A wait begins when its stream comes to it.
+  /// The spans of one execution, by stream, then as they ran; from its first moment on. A wait begins when its stream comes
+  /// to it.
   std::vector<Span> spans(const Schedule& schedule, const std::vector<rt::TraceEvent>& events) const;
 
  private:
+  class Recorder;
+  static Result<void> launch_node(const KernelCall& call);
+  static Result<void> steer_node(const KernelCall& call);
+  static const KernelFunction kLaunch, kSteer;
   Program() = default;
-  Result<void> record_stream(std::uint32_t s, const Schedule& schedule, const EventPairs& pairs);
+  void fail(std::uint32_t stream, Error error);
 
   ProgramRun* run_ = nullptr;
   std::vector<KernelFunction> timed_;  // by node, in virtual time
+  bool control_ = false;
+  std::vector<std::uint32_t> ways_;    // by entry of Schedule::controls: what the launcher said
   std::vector<Stream> streams_;
+  std::vector<std::vector<std::uint32_t>> tasks_;  // by stream, place on its tape: the schedule's task, or kNoTask
+  static constexpr std::uint32_t kNoTask = 0xffffffffu;
+  std::vector<Label> labels_;          // by the schedule's numbers, then what a StreamSwitchN jumps to
   std::vector<Event> events_;          // by slot
   std::optional<Model> model_;         // ends before its streams
 };

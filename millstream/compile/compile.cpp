@@ -53,13 +53,8 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
   }
   MST_TRY(out.schedule, std::move(lowered));
   clock.done("lower");
-  if (out.schedule.has_control()) {
-    // Buffers of branches that exclude each other and of iterations need rules of their own.
-    out.memory.buffers = IdVec<ValueId, std::optional<Buffer>>(graph.value_count());
-  } else {
-    MST_TRY(out.memory, plan_memory(graph, out.schedule, options.memory));
-    clock.done("memory");
-  }
+  MST_TRY(out.memory, plan_memory(graph, out.schedule, options.memory));
+  clock.done("memory");
   if (!options.verify) return {};
   const CheckReport report = check(graph, out.schedule, &target, out.memory.reuse, false);
   const auto say = [](const std::vector<Error>& warnings, ErrorCode code) {

@@ -16,4 +16,9 @@ Result<std::unique_ptr<Kernel>> make_scan(const KernelSpec& spec);
 Result<Tensor> stack(std::span<const Tensor> parts, const TensorDesc& desc, std::int64_t axis, bool backwards,
                      std::string_view node);
 
+/// The axis of a scanned input, from 0. Errors: kernel when the tensor has no such axis or no whole bytes an element.
+Result<std::size_t> scan_axis(const Tensor& t, std::int64_t axis, std::size_t k, std::string_view node);
+/// Row `index` along `axis`, without that axis.
+Tensor row_of(const Tensor& from, std::size_t axis, std::int64_t index);
+
 }  // namespace millstream

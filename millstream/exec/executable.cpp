@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "millstream/backend/event_pairs.h"
 #include "millstream/core/large_pages.h"
 #include "millstream/exec/state.h"
 #include "millstream/memory/storage.h"
+#include "millstream/schedule/control_types.h"
 
 namespace millstream {
 
@@ -29,9 +29,9 @@ Error mismatch(std::string what) {
       "compile the model again");
 }
 
-Result<IdVec<NodeId, std::uint8_t>> launched_once(const Graph& graph, const Schedule& schedule) {
-  if (schedule.has_control()) return control_flow_on_device();
+Result<IdVec<NodeId, std::uint8_t>> launched_once(const Graph& graph, const Schedule& schedule, const ControlValues& control) {
   IdVec<NodeId, std::uint8_t> launched(graph.node_count(), 0);
+  std::vector<bool> steers(graph.node_count(), false);
   for (const PhysicalStreamId s : ids<PhysicalStreamId>(schedule.streams.size())) {
     for (const Task& t : schedule.streams[s].tasks) {
       if (t.kind != Task::Kind::launch) continue;
@@ -39,9 +39,15 @@ Result<IdVec<NodeId, std::uint8_t>> launched_once(const Graph& graph, const Sche
       if (launched[t.node()]++ != 0) return mismatch(fmt::format("node \"{}\" is launched more than once", graph.name(t.node())));
     }
   }
+  for (const ControlTask& c : schedule.controls) {
+    if (c.node.index < graph.node_count()) steers[c.node.index] = true;
+  }
   SchemaCache schemas(graph);
+  const ControlTypes types(graph);
   for (const NodeId n : graph.nodes()) {
-    if (launched[n] != 0) continue;
+    if (launched[n] != 0 || steers[n.index] || control.owns_scopes(n)) continue;
+    // An activation of nothing has no task.
+    if (types.of(n) == Task::Kind::activate) continue;
     const OpSchema* schema = schemas.of(n);
     if (schema == nullptr || !schema->no_task) return mismatch(fmt::format("no stream launches node \"{}\"", graph.name(n)));
   }
@@ -87,20 +93,36 @@ Result<std::vector<bool>> bind_buffers(State& state, const Graph& graph, const M
   return bound;
 }
 
+// Values that something else than a launch of their own scope reads.
+std::vector<bool> read_elsewhere(const State& state, const Graph& graph) {
+  std::vector<bool> out(graph.value_count(), false);
+  for (const NodeId n : graph.nodes()) {
+    const bool called = state.call_of[n] != State::kNoCall;
+    const auto read = [&](ValueId v) {
+      const auto p = graph.producer(v);
+      if (!called || (p && graph.scope_of(*p) != graph.scope_of(n))) out[v.index] = true;
+    };
+    for (const InputRef in : graph.inputs(n)) {
+      if (const auto v = in.get()) read(*v);
+    }
+    for (const ValueId v : graph.captures(n)) read(v);
+  }
+  // A result is kept.
+  for (const ValueId v : graph.outputs()) out[v.index] = true;
+  return out;
+}
+
 void count_readers(State& state, const Graph& graph, const std::vector<bool>& bound) {
   state.counter_of = IdVec<ValueId, std::uint32_t>(graph.value_count(), State::kNoCounter);
+  const std::vector<bool> elsewhere = read_elsewhere(state, graph);
   for (const NodeCall& call : state.calls) {
     for (const ValueId v : graph.outputs(call.node)) {
-      if (bound[v.index]) continue;
+      if (bound[v.index] || elsewhere[v.index]) continue;
       state.counter_of[v] = static_cast<std::uint32_t>(state.counted.size());
       state.counted.push_back(v);
     }
   }
   state.reader_count.assign(state.counted.size(), 0);
-  // A result is kept: nobody takes its last count.
-  for (const ValueId v : graph.outputs()) {
-    if (state.counter_of[v] != State::kNoCounter) ++state.reader_count[state.counter_of[v]];
-  }
   state.drop_begin.push_back(0);
   for (const NodeCall& call : state.calls) {
     const auto take = [&](ValueId v) {
@@ -124,8 +146,10 @@ void count_readers(State& state, const Graph& graph, const std::vector<bool>& bo
 Result<Executable> instantiate(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory,
                                const KernelTable& kernels, Backend& backend, const InstantiateOptions& options) {
   auto state = std::unique_ptr<State>(new State{graph, schedule, backend});
-  MST_TRY(const auto launched, launched_once(graph, schedule));
-  state->tensors = TensorTable(graph.value_count());
+  MST_TRY(state->control, ControlValues::of(graph));
+  const ControlValues& control = state->control;
+  MST_TRY(const auto launched, launched_once(graph, schedule, control));
+  state->tensors = TensorTable(control.slot_count());
   for (const ValueId v : graph.values()) {
     if (const Tensor* constant = graph.constant(v)) state->tensors[v] = aligned_tensor(*constant);
   }
@@ -136,11 +160,11 @@ Result<Executable> instantiate(const Graph& graph, const Schedule& schedule, con
   state->calls.reserve(graph.node_count());
   MissingKernels missing;
   for (const NodeId n : graph.order()) {
-    if (launched[n] == 0) continue;
+    if (launched[n] == 0 || control.owns_scopes(n)) continue;
     for (const InputRef in : graph.inputs(n)) {
       const auto v = in.get();
       const auto producer = v ? graph.producer(*v) : std::nullopt;
-      if (producer && launched[*producer] == 0) {
+      if (producer && launched[*producer] == 0 && !control.provides(*v)) {
         missing.add(graph, *producer, Error{ErrorCode::unsupported_operator, fmt::format("gives \"{}\" without running", graph.name(*v))});
       }
     }
@@ -151,6 +175,10 @@ Result<Executable> instantiate(const Graph& graph, const Schedule& schedule, con
       if (call.error().code != ErrorCode::unsupported_operator) return std::move(call).error();
       missing.add(graph, n, call.error());
       continue;
+    }
+    // What a node without a task passes on is read where it stands.
+    for (std::size_t i = 0; i < call->own_inputs; ++i) {
+      if (const auto v = graph.inputs(n)[i].get()) call->inputs[i] = &state->tensors[control.slot(*v)];
     }
     state->call_of[n] = static_cast<std::uint32_t>(state->calls.size());
     state->calls.push_back(std::move(call).value());

@@ -22,17 +22,33 @@ class NodeLauncher final : public Launcher {
     try {
       return launch_call(node, stream);
     } catch (const std::bad_alloc&) {
-      return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": out of memory", state_.graph.type(node), state_.graph.name(node))};
+      return out_of_memory(node);
+    }
+  }
+
+  Result<std::uint32_t> steer(NodeId node) override {
+    try {
+      return state_.control.steer(state_.graph, node, state_.tensors);
+    } catch (const std::bad_alloc&) {
+      return out_of_memory(node);
     }
   }
 
  private:
+  Error out_of_memory(NodeId node) const {
+    return Error{ErrorCode::memory_limit, fmt::format("{} \"{}\": out of memory", state_.graph.type(node), state_.graph.name(node))};
+  }
+
   Result<void> launch_call(NodeId node, PhysicalStreamId stream) {
     const std::uint32_t at = state_.call_of[node];
     if (at == State::kNoCall) return {};
     NodeCall& call = state_.calls[at];
     MST_TRY_VOID(run_call(state_.graph, call, state_.tensors, state_.scratch[stream.index]));
     for (std::size_t i = 0; i < call.outputs.size(); ++i) settle_output(call, i);
+    for (const ValueId v : state_.graph.outputs(call.node)) {
+      const std::uint32_t counter = state_.counter_of[v];
+      if (counter != State::kNoCounter) state_.readers[counter].store(state_.reader_count[counter], std::memory_order_relaxed);
+    }
     for (std::uint32_t i = state_.drop_begin[at]; i < state_.drop_begin[at + 1]; ++i) {
       const std::uint32_t counter = state_.drops[i];
       // The last reader comes behind all others, through the counter.
@@ -102,17 +118,21 @@ std::vector<Tensor> take_outputs(const State& state) {
   std::vector<Tensor> out;
   const std::byte* const begin = state.arena.get();
   for (const ValueId v : state.graph.outputs()) {
-    const Tensor& t = state.tensors[v];
+    const Tensor& t = state.tensors[state.control.slot(v)];
     const bool in_arena = t.bytes() >= begin && t.bytes() < begin + state.arena_bytes;
     out.push_back(in_arena ? copy_of(t) : t);
   }
   return out;
 }
 
-// Values of this run go: inputs, and what lies outside the arena.
+// Values of this run go: all but constants and what lies in the arena.
 void forget(State& state) {
-  for (const ValueId v : state.graph.inputs()) state.tensors[v] = Tensor();
-  for (const ValueId v : state.counted) state.tensors[v] = Tensor();
+  const std::byte* const begin = state.arena.get();
+  for (std::uint32_t i = 0; i < state.tensors.size(); ++i) {
+    const ValueId v(i);
+    if (i < state.graph.value_count() && state.graph.constant(v) != nullptr) continue;
+    if (const std::byte* const at = state.tensors[v].bytes(); at < begin || at >= begin + state.arena_bytes) state.tensors[v] = Tensor();
+  }
 }
 
 }  // namespace
@@ -121,9 +141,6 @@ Result<RunResult> run(Executable& executable, std::span<const Tensor> inputs, co
   State& state = executable.state();
   const std::lock_guard one(state.one_run);
   MST_TRY_VOID(bind_inputs(state, inputs));
-  for (std::size_t i = 0; i < state.reader_count.size(); ++i) {
-    state.readers[i].store(state.reader_count[i], std::memory_order_relaxed);
-  }
   NodeLauncher launcher(state);
   Result<Trace> trace = state.backend.execute(state.graph, state.schedule, launcher, options);
   if (!trace.ok()) {

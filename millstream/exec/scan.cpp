@@ -20,21 +20,6 @@ std::int64_t product(std::span<const std::int64_t> dims) {
   return n;
 }
 
-// Row `index` along `axis`, without that axis.
-Tensor slice(const Tensor& from, std::size_t axis, std::int64_t index) {
-  const auto dims = from.shape();
-  std::vector<std::int64_t> shape(dims.begin(), dims.end());
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  Tensor out(from.dtype(), std::move(shape));
-  const auto outer = static_cast<std::size_t>(product(dims.first(axis)));
-  const std::size_t inner = static_cast<std::size_t>(product(dims.subspan(axis + 1))) * dtype_bits(from.dtype()) / 8;
-  const std::size_t stride = inner * static_cast<std::size_t>(dims[axis]);
-  for (std::size_t o = 0; o < outer && inner != 0; ++o) {
-    std::memcpy(out.mutable_bytes() + o * inner, from.bytes() + o * stride + static_cast<std::size_t>(index) * inner, inner);
-  }
-  return out;
-}
-
 class ScanKernel final : public Kernel {
  public:
   ScanKernel(const KernelSpec& spec, std::unique_ptr<BodyProgram> body)
@@ -52,12 +37,8 @@ class ScanKernel final : public Kernel {
     std::int64_t turns = 0;
     for (std::size_t k = 0; k < scanned_; ++k) {
       const Tensor& t = args.input(states_ + k);
-      const auto rank = static_cast<std::int64_t>(t.shape().size());
-      std::int64_t axis = at(in_axes_, k);
-      if (axis < 0) axis += rank;
-      if (axis < 0 || axis >= rank) return failed(name_, fmt::format("scan input {} is {}, which has no axis {}", k, to_string(t.desc()), at(in_axes_, k)));
-      if (dtype_bits(t.dtype()) % 8 != 0) return failed(name_, fmt::format("cannot scan {}", to_string(t.desc())));
-      axes.push_back(static_cast<std::size_t>(axis));
+      MST_TRY(const std::size_t axis, scan_axis(t, at(in_axes_, k), k, name_));
+      axes.push_back(axis);
       const std::int64_t length = t.shape()[axes[k]];
       if (k > 0 && length != turns) return failed(name_, fmt::format("scan inputs are {} and {} long", turns, length));
       turns = length;
@@ -68,7 +49,7 @@ class ScanKernel final : public Kernel {
     for (std::int64_t turn = 0; turn < turns; ++turn) {
       std::vector<Tensor> in = std::move(state);
       for (std::size_t k = 0; k < scanned_; ++k) {
-        in.push_back(slice(args.input(states_ + k), axes[k], at(in_backwards_, k) == 1 ? turns - 1 - turn : turn));
+        in.push_back(row_of(args.input(states_ + k), axes[k], at(in_backwards_, k) == 1 ? turns - 1 - turn : turn));
       }
       MST_TRY(std::vector<Tensor> out, body_->run(std::move(in), args));
       state.assign(std::make_move_iterator(out.begin()), std::make_move_iterator(out.begin() + static_cast<std::ptrdiff_t>(states_)));
@@ -92,6 +73,28 @@ class ScanKernel final : public Kernel {
 };
 
 }  // namespace
+
+Tensor row_of(const Tensor& from, std::size_t axis, std::int64_t index) {
+  const auto dims = from.shape();
+  std::vector<std::int64_t> shape(dims.begin(), dims.end());
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  Tensor out(from.dtype(), std::move(shape));
+  const auto outer = static_cast<std::size_t>(product(dims.first(axis)));
+  const std::size_t inner = static_cast<std::size_t>(product(dims.subspan(axis + 1))) * dtype_bits(from.dtype()) / 8;
+  const std::size_t stride = inner * static_cast<std::size_t>(dims[axis]);
+  for (std::size_t o = 0; o < outer && inner != 0; ++o) {
+    std::memcpy(out.mutable_bytes() + o * inner, from.bytes() + o * stride + static_cast<std::size_t>(index) * inner, inner);
+  }
+  return out;
+}
+
+Result<std::size_t> scan_axis(const Tensor& t, std::int64_t axis, std::size_t k, std::string_view node) {
+  const auto rank = static_cast<std::int64_t>(t.shape().size());
+  const std::int64_t at = axis < 0 ? axis + rank : axis;
+  if (at < 0 || at >= rank) return failed(node, fmt::format("scan input {} is {}, which has no axis {}", k, to_string(t.desc()), axis));
+  if (dtype_bits(t.dtype()) % 8 != 0) return failed(node, fmt::format("cannot scan {}", to_string(t.desc())));
+  return static_cast<std::size_t>(at);
+}
 
 Result<Tensor> stack(std::span<const Tensor> parts, const TensorDesc& desc, std::int64_t axis, bool backwards,
                      std::string_view node) {

@@ -34,6 +34,7 @@ struct MemoryOptions {
   bool reuse = true;
 };
 
+/// A schedule with control flow gets no buffers: each launch makes its outputs.
 Result<MemoryPlan> plan_memory(const Graph& graph, const Schedule& schedule,
                                const MemoryOptions& options);
 

@@ -175,6 +175,12 @@ Error too_large(const Graph& graph, const Layout& layout, std::uint64_t allowed)
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const Graph& graph, const Schedule& schedule, const MemoryOptions& options) {
+  if (schedule.has_control()) {
+    // Buffers of branches that exclude each other and of turns need rules of their own: each launch makes its outputs.
+    MemoryPlan none;
+    none.buffers = IdVec<ValueId, std::optional<Buffer>>(graph.value_count());
+    return none;
+  }
   MST_TRY(const auto launched, launched_nodes(graph, schedule));
   const Buffers buffers(graph, launched);
   MST_TRY(Layout layout, lay_out(graph, schedule, buffers, options.reuse, false));

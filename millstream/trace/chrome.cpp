@@ -82,8 +82,9 @@ std::string to_chrome_json(const Graph& graph, const Schedule& schedule, const T
       case Task::Kind::jump:
       case Task::Kind::branch:
       case Task::Kind::stream_switch:
-        event["name"] = fmt::format("control {}", span.what.index);
+        event["name"] = graph.name(schedule.controls[span.what.index].node);
         event["cat"] = "control";
+        args["type"] = graph.type(schedule.controls[span.what.index].node);
         break;
     }
     event["args"] = std::move(args);
