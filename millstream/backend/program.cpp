@@ -130,7 +130,7 @@ class Program::Recorder {
     const std::uint32_t* const way = &program_.ways_[task.index];
     switch (task.kind) {
       case Task::Kind::activate:
-        return tape_.activate(program_.streams_[what.targets[0]]);
+        return start(what.targets[0]);
       case Task::Kind::label:
         return tape_.place(program_.labels_[what.targets[0]]);
       case Task::Kind::jump:
@@ -149,6 +149,12 @@ class Program::Recorder {
     return start_one(what, way);
   }
 
+  // Starting a stream without tasks does nothing. Nothing waits for its end either, so a loop could start it again too soon.
+  Result<void> start(std::uint32_t s) {
+    if (schedule_.streams[PhysicalStreamId(s)].tasks.empty()) return stream_.launch(kNothing, {}, {});
+    return tape_.activate(program_.streams_[s]);
+  }
+
   // A StreamSwitchN starts one stream and goes on itself, which no single task of a tape does.
   Result<void> start_one(const ControlTask& what, const std::uint32_t* way) {
     std::vector<Label> ways;
@@ -162,7 +168,7 @@ class Program::Recorder {
     for (std::size_t k = 0; k < what.targets.size(); ++k) {
       for (int more = 0; more < 3; ++more) stands_for(kNoTask);
       MST_TRY_VOID(tape_.place(ways[k]));
-      MST_TRY_VOID(tape_.activate(program_.streams_[what.targets[k]]));
+      MST_TRY_VOID(start(what.targets[k]));
       MST_TRY_VOID(tape_.jump(ways.back()));
     }
     stands_for(kNoTask);

@@ -6,3 +6,4 @@ mst_test(cpu_backend_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/cpu_backend_
 mst_test(exec_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/exec_test.cpp DEPS memory exec)
 mst_test(control_flow_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/control_flow_test.cpp DEPS memory exec)
 mst_test(exec_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/exec_property_test.cpp DEPS memory exec)
+mst_test(control_values_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/control_values_property_test.cpp DEPS compile exec)
