@@ -24,6 +24,7 @@
 #include "millstream/assign/cost_model.h"
 #include "millstream/backend/backend.h"
 #include "millstream/compile/compile.h"
+#include "millstream/exec/executable.h"
 #include "millstream/graph/flatten.h"
 #include "millstream/graph/text.h"
 #include "millstream/runtime/stream_pools.h"
@@ -198,6 +199,32 @@ Result<Words> words_of(const std::string& line) {
   return w;
 }
 
+// Where values decide the way: floats 0, 1, 2, ..., integers 3, 4, ..., bools true.
+Result<std::string> run_with_values(const Graph& graph, const Compiled& c, const Target& target) {
+  const auto backend = make_sim_backend(target, durations_us(graph, target, c.assignment.threads_per_op), true);
+  MST_TRY(Executable executable, instantiate(graph, c.schedule, c.memory, all_kernels(), *backend, {}));
+  std::vector<Tensor> inputs;
+  for (const ValueId v : graph.inputs()) {
+    Tensor t(graph.desc(v).dtype, graph.desc(v).dims());
+    for (std::int64_t i = 0; i < t.elements(); ++i) {
+      if (t.dtype() == DType::f32) t.as_mutable<float>()[static_cast<std::size_t>(i)] = static_cast<float>(i);
+      if (t.dtype() == DType::i64) t.as_mutable<std::int64_t>()[static_cast<std::size_t>(i)] = 3 + i;
+      if (t.dtype() == DType::boolean) t.as_mutable<std::uint8_t>()[static_cast<std::size_t>(i)] = 1;
+    }
+    inputs.push_back(std::move(t));
+  }
+  ExecuteOptions execute;
+  execute.trace = true;
+  MST_TRY(const RunResult result, run(executable, inputs, execute));
+  std::string out = print_lanes(graph, c.schedule, result.trace, 1000);
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    const Tensor& t = result.outputs[i];
+    out += fmt::format("{} = ", graph.name(graph.outputs()[i]));
+    out += t.dtype() == DType::f32 ? fmt::format("[{}]\n", fmt::join(t.as<float>(), ", ")) : to_string(t.desc()) + "\n";
+  }
+  return out;
+}
+
 Result<std::string> answer(const Graph& given, const Directive& d, const std::string& file) {
   MST_TRY(const Words w, words_of(d.line));
   MST_TRY(const Target target, target_of(w));
@@ -270,6 +297,7 @@ Result<std::string> answer(const Graph& given, const Directive& d, const std::st
                                   c.sync.dropped.size() - given_by_activations(c.sync), c.schedule.event_count, c.schedule.streams.size());
   }
   if (w.verb == "run") {
+    if (c.schedule.has_control()) return run_with_values(graph, c, target);
     auto backend = make_sim_backend(target, durations_us(graph, target, c.assignment.threads_per_op), false);
     struct Nothing : Launcher {
       Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }

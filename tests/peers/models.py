@@ -4,7 +4,7 @@
 
  - the nine light_*.onnx networks of the onnx package (full topologies, constant weights), with the shipped outputs
  - the three OCR networks inside the rapidocr-onnxruntime wheel, which is unpacked and never installed
- - three networks exported from PyTorch (networks.py)
+ - four networks exported from PyTorch (networks.py), one of them with control flow
  - `NAME_rw`: the first two kinds with seeded random weights (reweight.py)
 
 References come from onnxruntime with its graph optimisations off, except where the onnx package ships the outputs.
@@ -39,7 +39,7 @@ OCR = {
     # Both image sizes are called "?" in the file, so they are one number; its batch size has no name, so its place is one.
     "ocr_cls": ("ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x.0": 1, "?": 96}, (1, 3, 96, 96)),
 }
-TORCH = ("torch_resnet", "torch_inception", "torch_transformer")
+TORCH = ("torch_resnet", "torch_inception", "torch_transformer", "torch_decoder")
 
 
 def names() -> list[str]:
@@ -101,9 +101,15 @@ def write_entry(name: str, folder: pathlib.Path, model: str, dims: dict, inputs:
         "name": name, "model": f"{name}/{model}", "dims": dims,
         "inputs": place(files["inputs"]), "outputs": place(files["outputs"]),
         "rtol": RTOL, "atol": ATOL_SHARE * max(float(np.max(np.abs(v))) for v in outputs.values()),
-        "reweighted": reweighted, "source": source,
+        "reweighted": reweighted, "control_flow": has_bodies(folder / model), "source": source,
     }
     (folder / "entry.json").write_text(json.dumps(entry, indent=1))
+
+
+def has_bodies(path: pathlib.Path) -> bool:
+    import onnx
+
+    return any(a.HasField("g") for n in onnx.load(path, load_external_data=False).graph.node for a in n.attribute)
 
 
 def picture(shape: tuple, rng):

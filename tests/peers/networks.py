@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three networks of our own, exported from PyTorch at its default opset: residual, inception and transformer.
+"""Four networks of our own, exported from PyTorch: residual, inception, transformer, and a decoder with a loop.
 
 Their weights are random with a fixed seed, and eval mode is used throughout.
 """
@@ -109,6 +109,37 @@ class TransformerNet(nn.Module):
         return self.head(self.norm(self.blocks(self.words(tokens) + self.places)).mean(1))
 
 
+class DecoderNet(nn.Module):
+    """A gated recurrent cell that feeds its own words back until it has said the last word, or twelve: a Loop with Ifs."""
+
+    def __init__(self, words: int = 32, width: int = 24, state: int = 48):
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        self.from_word, self.from_state = nn.Linear(width, 3 * state), nn.Linear(state, 3 * state)
+        self.out = nn.Linear(state, words)
+
+    def forward(self, state):
+        word = torch.zeros([1], dtype=torch.long)
+        said = torch.zeros([0, 32])
+        turn = 0
+        go_on = True
+        while turn < 12 and go_on:
+            word_reset, word_keep, word_new = self.from_word(self.words(word)).chunk(3, 1)
+            reset, keep, new = self.from_state(state).chunk(3, 1)
+            keep = torch.sigmoid(word_keep + keep)
+            state = (1 - keep) * torch.tanh(word_new + torch.sigmoid(word_reset + reset) * new) + keep * state
+            scores = self.out(state)
+            if bool(scores.max() > 0.35):
+                scores = scores * 0.5
+            else:
+                scores = torch.relu(scores)
+            word = scores.argmax(1)
+            said = torch.cat([said, scores])
+            go_on = bool(word[0] != 3)
+            turn += 1
+        return said, state
+
+
 def _randomise(module: nn.Module, generator: torch.Generator) -> None:
     """Batch normalisations that are not the identity; convolutions with the variance 2 / fan-in."""
     for part in module.modules():
@@ -135,11 +166,19 @@ def networks() -> dict[str, tuple]:
         else:
             inputs = {"image": torch.randn(1, 3, 128, 128, generator=generator)}
         made[name] = (module, inputs)
+    torch.manual_seed(0)
+    made["torch_decoder"] = (torch.jit.script(DecoderNet().eval()), {"state": torch.randn(1, 48, generator=generator)})
     return made
 
 
 def export(module: nn.Module, inputs: dict[str, torch.Tensor], path: str) -> dict[str, torch.Tensor]:
-    """Writes the ONNX file at torch's default opset and returns torch's own outputs by name."""
+    """Writes the ONNX file and returns torch's own outputs by name. Scripts, whose control flow depends on values, go through
+    the exporter that takes them; all else at torch's default opset."""
+    if isinstance(module, torch.jit.ScriptModule):
+        names = ["said", "state_out"]
+        torch.onnx.export(module, tuple(inputs.values()), path, input_names=list(inputs), output_names=names, dynamo=False, opset_version=17)
+        with torch.no_grad():
+            return dict(zip(names, module(*inputs.values())))
     torch.onnx.export(module, tuple(inputs.values()), path, input_names=list(inputs), output_names=["scores"],
                       dynamo=True, verbose=False)
     with torch.no_grad():

@@ -5,7 +5,8 @@
  - the outputs match the reference (real models: rtol 1e-3, atol 1e-6 * max|reference|)
  - the outputs are, bit for bit, those of the same graph on one stream
 
-Each graph runs on 1, 2, 4 and 8 streams with two workers, and on 8 streams with a single worker, which must not hang.
+Each graph runs on 1, 2, 4 and 8 streams with two workers, and on 8 streams with a single worker, which must not hang. A
+model with control flow also runs where the device decides: on cpu, and in virtual time.
 """
 import argparse
 import re
@@ -18,23 +19,27 @@ from command import TOPOLOGIES, CommandError, Millstream, arguments_of, index
 SHAPES = ((1, 2), (2, 2), (4, 2), (8, 2), (8, 1))
 
 
-def subjects(tool: Millstream, options) -> list[tuple[str, list, bool]]:
-    """(name, MODEL and its options, whether it has a reference)."""
-    found = [(e["name"], arguments_of(e), True) for e in index() if options.all or e["reweighted"] or e["name"].startswith("ocr_")]
+def subjects(tool: Millstream, options) -> list[tuple[str, list, bool, bool]]:
+    """(name, MODEL and its options, whether it has a reference, whether it has control flow)."""
+    found = [(e["name"], arguments_of(e), True, e["control_flow"]) for e in index() if options.all or e["reweighted"] or e["name"].startswith("ocr_")]
     if not options.no_topologies:
-        found += [("gen_" + name, [tool.topology(name)], False) for name in TOPOLOGIES]
+        found += [("gen_" + name, [tool.topology(name)], False, False) for name in TOPOLOGIES]
     return [s for s in found if re.search(options.match, s[0])]
 
 
-def judge(result: dict, referenced: bool) -> str:
-    """'' when both claims hold, else what does not."""
+# Who decides which way a loop or a branch goes: streams of the device.
+ON_DEVICE = (("cpu", "cpu"), ("sim", "npu"))
+
+
+def judge(result: dict, referenced: bool, compared: bool = True) -> str:
+    """'' when both claims hold (the second where two runs were `compared`), else what does not."""
     wrong = []
     if referenced:
         outputs = result.get("outputs") or {}
         if not outputs:
             wrong.append("no output was compared")
         wrong += [f"{name} off by {o.get('max_abs_err')} ({o.get('max_rel_err')} relative)" for name, o in outputs.items() if o.get("ok") is not True]
-    if result.get("bitwise_equal_to_single") is not True:
+    if compared and result.get("bitwise_equal_to_single") is not True:
         wrong.append(f"bitwise_equal_to_single is {result.get('bitwise_equal_to_single')}")
     return "; ".join(wrong)
 
@@ -60,7 +65,7 @@ def main() -> int:
         print(f"error: nothing matches '{options.match}'", file=sys.stderr)
         return 2
     print(f"{'graph':26} " + " ".join(f"{f'{s} on {w}':>9}" for s, w in SHAPES) + "   (streams used on workers; each with " + f"{options.runs} delays)")
-    for name, words, referenced in todo:
+    for name, words, referenced, control_flow in todo:
         cells, said = [], []
         for streams, workers in SHAPES:
             try:
@@ -75,6 +80,16 @@ def main() -> int:
             cells.append(f"{'ok' if not wrong else 'FAILED'} {used}")
             if wrong:
                 said.append(f"  {streams} streams on {workers} workers: {wrong}")
+        for device, target in ON_DEVICE if control_flow else ():
+            try:
+                wrong = judge(tool.json("run", *words, "--strategy", "ge", "--device", device, "--target", target, "--delays", options.seed,
+                                        seconds=options.seconds, statuses=(0, 1)), referenced, compared=False)
+            except CommandError as error:
+                wrong = str(error)
+            passed, failed = passed + (not wrong), failed + bool(wrong)
+            cells.append(f"{'ok' if not wrong else 'FAILED'} on {device}")
+            if wrong:
+                said.append(f"  the device decides, on {device}: {wrong}")
         print(f"{name:26} " + " ".join(f"{c:>9}" for c in cells), flush=True)
         for line in said:
             print(line, flush=True)

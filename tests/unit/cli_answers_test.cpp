@@ -2,6 +2,7 @@
 // What the command line answers when it is used rightly: files, JSON, advice, comparisons.
 #include <set>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "millstream/import/import.h"
@@ -41,7 +42,7 @@ TEST_F(CliAnswers, AnOutputFileThatCannotBeMeantIsRefusedBeforeTheRun) {
   for (const char* arguments :
        {"many.mst --output o.npy", "many.mst --output c=o.npy", "many.mst --output a=o.txt", "many.mst --output a=o.npy --output b=o.npy",
         "many.mst --output a=o.npy --output a=p.npy", "two.mst --dim N=4 --input x=x.npy --output x.npy",
-        "many.mst --device sim --output a=o.npy"}) {
+        "many.mst --device sim --output c=o.npy"}) {
     EXPECT_EQ(run(std::string("run ") + arguments), 2) << arguments;
     EXPECT_FALSE(out_has("output ")) << arguments << ": it ran first";
   }
@@ -283,6 +284,41 @@ TEST_F(CliAnswers, APlanWithControlFlowIsCheckedWithoutItsMemory) {
     for (const Json& task : lane["tasks"]) done.insert(task["do"].get<std::string>());
   }
   EXPECT_TRUE(done.count("branch") == 1 && done.count("label") == 1 && done.count("jump") == 1) << out();
+}
+
+TEST_F(CliAnswers, APlanWithControlFlowRunsOnEitherDeviceByWhatItsInputsSay) {
+  put("if.mst",
+      "graph\n  input c : bool[]\n  input x : f32[1,4]\n  r = If(c) {then_branch=body(yes), else_branch=body(no)}\n  output r\n"
+      "body yes\n  outer x : f32[1,4]\n  a = Relu(x)\n  b = Neg(a) @user_label(\"side\")\n  d = Add(a, b)\n  output d\nbody no\n  outer x : f32[1,4]\n  b = Neg(x)\n  output b\n");
+  ASSERT_TRUE(write_tensor((root_ / "x.npy").string(), row({1, -2, 3, -4})).ok());
+  ASSERT_TRUE(write_tensor((root_ / "no.npy").string(), row({-1, 2, -3, 4})).ok());
+  ASSERT_TRUE(write_tensor((root_ / "yes.npy").string(), row({0, 0, 0, 0})).ok());
+  Tensor yes(DType::boolean, {});
+  yes.as_mutable<std::uint8_t>()[0] = 1;
+  ASSERT_TRUE(write_tensor((root_ / "c.npy").string(), yes).ok());
+  ASSERT_EQ(run("compile if.mst --target npu --strategy ge -o if.plan"), 0) << err();
+  for (const std::string device : {"cpu", "sim"}) {
+    for (const char* model : {"if.mst --strategy ge", "if.plan"}) {
+      EXPECT_EQ(run(fmt::format("run {} --target npu --device {} --input x=x.npy --expect r=no.npy", model, device)), 0) << out() << err();
+      EXPECT_EQ(run(fmt::format("run {} --target npu --device {} --input x=x.npy --input c=c.npy --expect r=yes.npy --trace t.json", model, device)), 0) << out() << err();
+      EXPECT_NE(text_of("t.json").find("LabelSwitchByIndex"), std::string::npos);
+      EXPECT_EQ(text_of("t.json").find("else_branch/b"), std::string::npos) << "the branch that was not taken ran";
+    }
+  }
+  ASSERT_EQ(run("compile if.mst --target npu --strategy ge --json"), 0) << err();
+}
+
+TEST_F(CliAnswers, TheSimulationComputesValuesWhereTheyAreAskedFor) {
+  put("neg.mst", "graph\n  input x : f32[1,4]\n  y = Neg(x)\n  output y\n");
+  ASSERT_TRUE(write_tensor((root_ / "x.npy").string(), row({1, -2, 3, -4})).ok());
+  ASSERT_TRUE(write_tensor((root_ / "y.npy").string(), row({-1, 2, -3, 4})).ok());
+  EXPECT_EQ(run("run neg.mst --device sim --input x=x.npy --expect y=y.npy"), 0) << err();
+  EXPECT_TRUE(out_has("as expected")) << out();
+  EXPECT_EQ(run("run neg.mst --device sim --input x=x.npy --expect y=x.npy"), 1) << err();
+  EXPECT_EQ(run("run neg.mst --device sim --input x=x.npy --output z.npy"), 0) << err();
+  EXPECT_EQ(text_of("z.npy"), text_of("y.npy"));
+  EXPECT_EQ(run("run neg.mst --device sim"), 0) << err();
+  EXPECT_FALSE(out_has("output ")) << out();
 }
 
 TEST_F(CliAnswers, MoreThreadsThanCoresAreNamed) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop and Scan on the host, with captures and bodies within bodies.
+// If, Loop and Scan, with captures and bodies within bodies: driven by the host, then where the device's streams decide.
 #include <gtest/gtest.h>
 
+#include "millstream/compile/compile.h"
 #include "millstream/exec/executable.h"
 #include "millstream/graph/text.h"
 #include "millstream/memory/memory_plan.h"
@@ -9,6 +10,25 @@
 
 namespace millstream {
 namespace {
+
+/// A plan of strategy ge with what it refers to; not moved.
+struct OnDevice {
+  Graph graph;
+  Compiled plan;
+  std::unique_ptr<Backend> backend = make_cpu_backend(2, 1);
+  std::optional<Executable> executable;
+
+  Result<void> make(const Graph& source) {
+    MST_TRY(const Target target, load_target("npu"));
+    CompileOptions options;
+    options.assign.strategy = Strategy::ge;
+    MST_TRY(graph, prepare(source, target, options));
+    MST_TRY(plan, compile(graph, target, options));
+    MST_TRY(Executable made, instantiate(graph, plan.schedule, plan.memory, all_kernels(), *backend, {}));
+    executable.emplace(std::move(made));
+    return {};
+  }
+};
 
 Result<std::vector<Tensor>> run_text(const std::string& text, const std::vector<Tensor>& inputs) {
   MST_TRY(Graph parsed, parse_graph(text, "test"));
@@ -24,6 +44,13 @@ Result<std::vector<Tensor>> run_text(const std::string& text, const std::vector<
   MST_TRY(RunResult first, run(executable, inputs, {}));
   MST_TRY(RunResult second, run(executable, inputs, {}));
   MST_CHECK(first.outputs == second.outputs, "two runs agree");
+  OnDevice device;
+  MST_TRY_VOID(device.make(graph));
+  MST_CHECK(device.plan.schedule.has_control(), "the device decides");
+  for (int i = 0; i < 2; ++i) {
+    MST_TRY(const RunResult there, run(*device.executable, inputs, {}));
+    EXPECT_EQ(there.outputs, first.outputs) << "on the device";
+  }
   return std::move(second.outputs);
 }
 
@@ -202,6 +229,87 @@ TEST(ControlFlow, ScanAlongAnotherAxis) {
   const auto r = outputs(text, {floats({2}, {0, 0}), floats({2, 3}, {1, 3, 5, 2, 4, 6})});
   EXPECT_EQ(r[0], floats({2}, {9, 12}));
   EXPECT_EQ(r[1], floats({3, 2}, {1, 2, 4, 6, 9, 12}));
+}
+
+// The third turn fails, on a stream beside the one that jumps back: the loop ends, the error names the node, and the next
+// run is a new one.
+TEST(ControlFlow, ALoopOnTheDeviceEndsWithTheLaunchThatFails) {
+  const auto parsed = parse_graph(
+      "graph\n"
+      "  input n : i64[]\n"
+      "  input x : f32[2]\n"
+      "  input shapes : i64[4]\n"
+      "  y = Loop(n, _, x) {body=body(turn)} : f32[2]\n"
+      "  output y\n"
+      "body turn\n"
+      "  input i : i64[]\n"
+      "  input c : bool[]\n"
+      "  input v : f32[2]\n"
+      "  outer shapes : i64[4]\n"
+      "  const axis : i64[1] = [0]\n"
+      "  at = Unsqueeze(i, axis) : i64[1]\n"
+      "  size = Gather(shapes, at) : i64[1]\n"
+      "  r = Reshape(v, size) : f32[?] @user_label(\"side\")\n"
+      "  w = Neg(v) : f32[2]\n"
+      "  s = Add(w, r) : f32[2]\n"
+      "  output c, s\n",
+      "loop");
+  ASSERT_TRUE(parsed.ok()) << to_string(parsed.error());
+  OnDevice device;
+  const auto made = device.make(*parsed);
+  ASSERT_TRUE(made.ok()) << to_string(made.error());
+  ASSERT_GT(device.plan.schedule.streams.size(), 1u);
+  Tensor shapes(DType::i64, {4});
+  const std::int64_t sizes[] = {2, 2, 3, 2};
+  std::copy(std::begin(sizes), std::end(sizes), shapes.as_mutable<std::int64_t>().begin());
+  for (int i = 0; i < 3; ++i) {
+    const auto failed = run(*device.executable, std::vector<Tensor>{number(1000), floats({2}, {1, 2}), shapes}, {});
+    ASSERT_FALSE(failed.ok());
+    EXPECT_NE(failed.error().message.find("Reshape \"y/body/r\""), std::string::npos) << to_string(failed.error());
+    const auto good = run(*device.executable, std::vector<Tensor>{number(2), floats({2}, {1, 2}), shapes}, {});
+    ASSERT_TRUE(good.ok()) << to_string(good.error());
+    EXPECT_EQ(good->outputs[0], floats({2}, {0, 0}));
+  }
+}
+
+TEST(ControlFlow, ACarriedValueThatDoesNotFitItsBodyIsRefusedInItsTurn) {
+  const auto parsed = parse_graph(
+      "graph\n"
+      "  input n : i64[]\n"
+      "  input x : f32[?]\n"
+      "  y = Loop(n, _, x) {body=body(turn)} : f32[?]\n"
+      "  output y\n"
+      "body turn\n"
+      "  input i : i64[]\n"
+      "  input c : bool[]\n"
+      "  input v : f32[2]\n"
+      "  w = Concat(v, v) {axis=0} : f32[4]\n"
+      "  output c, w\n",
+      "loop");
+  ASSERT_TRUE(parsed.ok()) << to_string(parsed.error());
+  OnDevice device;
+  const auto made = device.make(*parsed);
+  ASSERT_TRUE(made.ok()) << to_string(made.error());
+  const auto once = run(*device.executable, std::vector<Tensor>{number(0), floats({2}, {1, 2})}, {});
+  ASSERT_TRUE(once.ok()) << to_string(once.error());
+  const auto twice = run(*device.executable, std::vector<Tensor>{number(2), floats({2}, {1, 2})}, {});
+  ASSERT_FALSE(twice.ok());
+  EXPECT_NE(to_string(twice.error()).find("\"y/body/v\" is f32[4], the body wants f32[2]"), std::string::npos) << to_string(twice.error());
+}
+
+TEST(ControlFlow, WithoutValuesADeviceCannotDecide) {
+  const auto parsed = parse_graph(kIf, "if");
+  ASSERT_TRUE(parsed.ok());
+  OnDevice device;
+  ASSERT_TRUE(device.make(*parsed).ok());
+  const auto target = load_target("npu");
+  const auto sim = make_sim_backend(*target, IdVec<NodeId, double>(device.graph.node_count(), 1), false);
+  struct Nothing : Launcher {
+    Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }
+  } nothing;
+  const auto trace = sim->execute(device.graph, device.plan.schedule, nothing, {});
+  ASSERT_FALSE(trace.ok());
+  EXPECT_NE(trace.error().message.find("only values tell"), std::string::npos);
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
     fmt::format_to(to, "compat     Graph Engine's three rules would keep {} of {}\n", k->kept(), counted(k->inserted + k->added, "pair"));
   }
   if (c.schedule.has_control()) {
-    out += "memory     not planned: control flow runs on the device\n";
+    out += "memory     not planned: with control flow on the device each launch makes its outputs\n";
   } else {
     fmt::format_to(to, "memory     peak {} bytes (one stream {}, lower bound {})\n", c.memory.peak_bytes,
                    c.memory.single_stream_bytes, c.memory.lower_bound_bytes);

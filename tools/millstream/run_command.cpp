@@ -197,6 +197,63 @@ Result<std::vector<Tensor>> read_inputs(const Graph& graph, const std::vector<st
   return inputs;
 }
 
+/// What a run computes with, and what becomes of its results.
+struct Data {
+  std::vector<Tensor> inputs;
+  std::map<std::string, Tensor> expected;
+  std::map<std::string, std::string> output_to;
+};
+
+Result<Data> read_data(const Options& options, const Loaded& loaded) {
+  Data data;
+  MST_TRY(data.inputs, read_inputs(loaded.graph, options.inputs, options.model.json));
+  MST_TRY(data.expected, read_expected(loaded.graph, options.expects));
+  MST_TRY(data.output_to, output_files(options, loaded));
+  return data;
+}
+
+// Says what each output is, whether it is as expected, and writes it: the exit status.
+Result<int> report_outputs(const Options& options, const Graph& graph, const Data& data, const std::vector<Tensor>& outputs, Json& json) {
+  int status = 0;
+  json["outputs"] = Json::object();
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const std::string name(graph.name(graph.outputs()[i]));
+    const Tensor& got = outputs[i];
+    Json row = {{"desc", to_string(got.desc())}};
+    const auto want = data.expected.find(name);
+    std::string verdict;
+    if (want != data.expected.end()) {
+      Result<Difference> d = compare(got, want->second, options.rtol, options.atol);
+      if (!d.ok()) {
+        row["ok"] = false;
+        row["reason"] = d.error().message;
+        verdict = "  DIFFERS: " + d.error().message;
+        status = 1;
+      } else {
+        row["max_abs_err"] = d->max_abs_err;
+        row["max_rel_err"] = d->max_rel_err;
+        row["ok"] = d->ok;
+        if (d->ok) {
+          verdict = fmt::format("  as expected: max abs err {:.3g}, max rel err {:.3g}", d->max_abs_err, d->max_rel_err);
+        } else {
+          verdict = fmt::format("  DIFFERS {}; max abs err {:.3g}, max rel err {:.3g}", d->worst, d->max_abs_err, d->max_rel_err);
+          row["worst"] = d->where;
+          row["elements_outside"] = d->outside;
+          status = 1;
+        }
+      }
+    }
+    if (const auto file = data.output_to.find(name); file != data.output_to.end()) {
+      MST_TRY_VOID(write_tensor(file->second, got));
+      row["file"] = file->second;
+      verdict += fmt::format("  wrote {}", file->second);
+    }
+    if (!options.model.json) fmt::print("output     {} {}{}\n", quote_name(name), to_string(got.desc()), verdict);
+    json["outputs"][name] = std::move(row);
+  }
+  return status;
+}
+
 double percentile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<std::size_t>(std::llround(q * static_cast<double>(values.size() - 1)))];
@@ -246,16 +303,35 @@ void print_grid(const Graph& graph, const Schedule& schedule, const Trace& trace
   fmt::print("{}", print_lanes(graph, schedule, trace, tick));
 }
 
-Result<int> run_sim(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, const Schedule& schedule,
-                    std::uint32_t threads, Json& json) {
-  auto backend = make_sim_backend(pipeline.target, durations_us(loaded.graph, pipeline.target, threads), false);
-  struct Nothing : Launcher {
-    Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }
-  } nothing;
+// Times alone, or with values: where the plan has control flow, which way it goes only they tell, and where the user wants
+// to see them.
+Result<Trace> simulate(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, const Schedule& schedule,
+                       const MemoryPlan& memory, std::uint32_t threads, int& status, Json& json) {
+  const bool values = schedule.has_control() || !options.inputs.empty() || !options.expects.empty() || !options.outputs.empty();
+  auto backend = make_sim_backend(pipeline.target, durations_us(loaded.graph, pipeline.target, threads), values);
   ExecuteOptions execute;
   execute.trace = true;
   execute.delay_seed = options.delays;
-  MST_TRY(const Trace trace, backend->execute(loaded.graph, schedule, nothing, execute));
+  if (!values) {
+    struct Nothing : Launcher {
+      Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }
+    } nothing;
+    return backend->execute(loaded.graph, schedule, nothing, execute);
+  }
+  MST_TRY(const Data data, read_data(options, loaded));
+  const KernelTable kernels = all_kernels();
+  InstantiateOptions how;
+  how.max_bytes = pipeline.compile.memory.max_bytes;
+  MST_TRY(Executable executable, instantiate(loaded.graph, schedule, memory, kernels, *backend, how));
+  MST_TRY(RunResult result, run(executable, data.inputs, execute));
+  MST_TRY(status, report_outputs(options, loaded.graph, data, result.outputs, json));
+  return std::move(result.trace);
+}
+
+Result<int> run_sim(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, const Schedule& schedule,
+                    const MemoryPlan& memory, std::uint32_t threads, Json& json) {
+  int status = 0;
+  MST_TRY(const Trace trace, simulate(options, loaded, pipeline, schedule, memory, threads, status, json));
   if (!options.trace.empty()) MST_TRY_VOID(write_trace(options.trace, loaded.graph, schedule, trace));
   json["device"] = "sim";
   json["span_us"] = static_cast<double>(trace.total_ns) / 1000;
@@ -267,7 +343,7 @@ Result<int> run_sim(const Options& options, const Loaded& loaded, const Resolved
                counted(schedule.stream_count(), "stream"), overlap(schedule, trace));
     if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
   }
-  return 0;
+  return status;
 }
 
 Result<int> run_cpu(const Options& options, const Loaded& loaded, const ResolvedPipeline& pipeline, Schedule schedule,
@@ -278,9 +354,8 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   const std::uint32_t workers = options.workers.value_or(std::max<std::uint32_t>(
       1, std::min<std::uint32_t>(cores / std::max<std::uint32_t>(threads, 1), static_cast<std::uint32_t>(schedule.streams.size()))));
   const KernelTable kernels = all_kernels();
-  MST_TRY(const std::vector<Tensor> inputs, read_inputs(graph, options.inputs, quiet));
-  MST_TRY(const auto expected, read_expected(graph, options.expects));
-  MST_TRY(const auto output_to, output_files(options, loaded));
+  MST_TRY(const Data data, read_data(options, loaded));
+  const std::vector<Tensor>& inputs = data.inputs;
   if (options.workers && std::uint64_t{workers} * threads > cores) {
     warn(Error{ErrorCode::no_effect, fmt::format("{} x {} are more than the {}: they take turns", counted(workers, "worker"),
                                                  counted(threads, "thread"), counted(cores, "core"))}
@@ -329,46 +404,10 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
     progress.advance();
   }
 
-  int status = 0;
   json["device"] = "cpu";
   json["workers"] = workers;
   json["threads_per_op"] = threads;
-  json["outputs"] = Json::object();
-  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
-    const std::string name(graph.name(graph.outputs()[i]));
-    const Tensor& got = result->outputs[i];
-    Json row = {{"desc", to_string(got.desc())}};
-    const auto want = expected.find(name);
-    std::string verdict;
-    if (want != expected.end()) {
-      Result<Difference> d = compare(got, want->second, options.rtol, options.atol);
-      if (!d.ok()) {
-        row["ok"] = false;
-        row["reason"] = d.error().message;
-        verdict = "  DIFFERS: " + d.error().message;
-        status = 1;
-      } else {
-        row["max_abs_err"] = d->max_abs_err;
-        row["max_rel_err"] = d->max_rel_err;
-        row["ok"] = d->ok;
-        if (d->ok) {
-          verdict = fmt::format("  as expected: max abs err {:.3g}, max rel err {:.3g}", d->max_abs_err, d->max_rel_err);
-        } else {
-          verdict = fmt::format("  DIFFERS {}; max abs err {:.3g}, max rel err {:.3g}", d->worst, d->max_abs_err, d->max_rel_err);
-          row["worst"] = d->where;
-          row["elements_outside"] = d->outside;
-          status = 1;
-        }
-      }
-    }
-    if (const auto file = output_to.find(name); file != output_to.end()) {
-      MST_TRY_VOID(write_tensor(file->second, got));
-      row["file"] = file->second;
-      verdict += fmt::format("  wrote {}", file->second);
-    }
-    if (!quiet) fmt::print("output     {} {}{}\n", quote_name(name), to_string(got.desc()), verdict);
-    json["outputs"][name] = std::move(row);
-  }
+  MST_TRY(int status, report_outputs(options, graph, data, result->outputs, json));
   json["repeat"] = options.repeat;
   json["median_ms"] = percentile(times, 0.5);
   json["min_ms"] = percentile(times, 0);
@@ -452,11 +491,8 @@ Result<void> check_options(const Options& options) {
   if (!options.trace.empty() && (!ends_with(options.trace, ".json") || std::filesystem::path(options.trace).filename() == ".json")) {
     return Error{ErrorCode::usage, fmt::format("--trace {}: the file must end in .json", options.trace)};
   }
-  if (options.device == "sim") {
-    const char* idle = !options.inputs.empty() ? "--input" : !options.expects.empty() ? "--expect" : !options.outputs.empty() ? "--output" : !options.compare.empty() ? "--compare" : nullptr;
-    if (idle != nullptr) {
-      return Error{ErrorCode::usage, fmt::format("{} needs --device cpu: the simulation computes times, not values", idle)};
-    }
+  if (options.device == "sim" && !options.compare.empty()) {
+    return Error{ErrorCode::usage, "--compare needs --device cpu: it measures time, and the simulation computes it"};
   }
   return {};
 }
@@ -499,7 +535,7 @@ Result<int> run_model(const Options& options) {
     threads = compiled.assignment.threads_per_op;
   }
   Result<int> status = options.device == "sim"
-                           ? run_sim(options, loaded, pipeline, schedule, threads, json)
+                           ? run_sim(options, loaded, pipeline, schedule, memory, threads, json)
                            : run_cpu(options, loaded, pipeline, std::move(schedule), std::move(memory), threads, json);
   if (status.ok() && options.model.json) print_json(json);
   return status;
@@ -511,7 +547,7 @@ void add_run(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("run", "compile (unless given a plan) and run");
   add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst), schedule (.mst) or .plan");
-  sub->add_option("--device", options->device, "cpu (real kernels) or sim (virtual time)")->capture_default_str();
+  sub->add_option("--device", options->device, "cpu (real kernels) or sim (virtual time; values too where --input, --expect, --output or control flow asks for them)")->capture_default_str();
   sub->add_option("--workers", options->workers, "worker threads; default: cores / threads an operator, at most the streams");
   sub->add_option("--input", options->inputs, "NAME=FILE (.npy, .pb); repeatable")->allow_extra_args(false);
   sub->add_option("--expect", options->expects, "NAME=FILE: compare an output; repeatable")->allow_extra_args(false);
