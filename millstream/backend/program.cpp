@@ -42,8 +42,8 @@ constexpr KernelFunction kNothing{"nothing", nullptr, 0, 0};
 
 }  // namespace
 
-Result<std::unique_ptr<Program>> Program::record(Context& context, const Graph& graph, const Schedule& schedule,
-                                                 const IdVec<NodeId, double>* durations_us) {
+Result<std::unique_ptr<Program>> Program::record(Context& context, std::vector<Stream*> streams, const Graph& graph,
+                                                 const Schedule& schedule, const IdVec<NodeId, double>* durations_us) {
   MST_TRY(const EventPairs pairs, pair_events(graph, schedule));
   MST_TRY_VOID(can_finish(graph, schedule, pairs));
   std::unique_ptr<Program> program(new Program);
@@ -53,26 +53,29 @@ Result<std::unique_ptr<Program>> Program::record(Context& context, const Graph& 
   }
   MST_TRY(Model model, context.begin_model());
   program->model_.emplace(std::move(model));
-  for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) {
-    MST_TRY(Stream stream, context.create_stream(StreamOptions{.persistent = true, .huge = true}));
-    MST_TRY_VOID(program->model_->bind(stream, StreamRole::head));
-    program->streams_.push_back(std::move(stream));
-  }
+  program->streams_ = std::move(streams);
+  for (Stream* stream : program->streams_) MST_TRY_VOID(program->model_->bind(*stream, StreamRole::head));
   for (std::uint32_t e = 0; e < pairs.count; ++e) {
     MST_TRY(Event event, context.create_event(Event::Kind::snapshot));
     program->events_.push_back(std::move(event));
   }
   for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) {
     MST_TRY_VOID(program->record_stream(s, schedule, pairs));
-    MST_TRY_VOID(program->model_->end_tasks(program->streams_[s]));
+    MST_TRY_VOID(program->model_->end_tasks(*program->streams_[s]));
   }
   MST_TRY_VOID(program->model_->finish());
   return program;
 }
 
+Program::~Program() {
+  model_.reset();
+  events_.clear();
+  for (Stream* stream : streams_) stream->drop_tapes();
+}
+
 Result<void> Program::record_stream(std::uint32_t s, const Schedule& schedule, const EventPairs& pairs) {
   const std::vector<Task>& tasks = schedule.streams[PhysicalStreamId(s)].tasks;
-  Stream& stream = streams_[s];
+  Stream& stream = *streams_[s];
   for (std::uint32_t i = 0; i < tasks.size(); ++i) {
     const auto slot = pairs.slot[s][i];
     switch (tasks[i].kind) {
@@ -120,8 +123,9 @@ Result<void> Program::execute(ProgramRun& run) {
 std::vector<Span> Program::spans(const Schedule& schedule, const std::vector<rt::TraceEvent>& events) const {
   std::vector<std::uint32_t> stream_of;  // by number on the device
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (stream_of.size() <= streams_[s].number()) stream_of.resize(streams_[s].number() + 1, static_cast<std::uint32_t>(streams_.size()));
-    stream_of[streams_[s].number()] = s;
+    const std::uint32_t number = streams_[s]->number();
+    if (stream_of.size() <= number) stream_of.resize(number + 1, static_cast<std::uint32_t>(streams_.size()));
+    stream_of[number] = s;
   }
   std::uint64_t zero = ~std::uint64_t{0};
   std::vector<std::vector<Span>> spans(streams_.size());

@@ -26,10 +26,12 @@ struct ProgramRun {
 
 class Program {
  public:
+  /// `streams`: persistent ones of the context, one for each of the schedule's; they outlive the program.
   /// `durations_us`: of launches, on a device of virtual time; none on real ones. Errors: those of pair_events, can_finish,
   /// and the device's limits.
-  static Result<std::unique_ptr<Program>> record(Context& context, const Graph& graph, const Schedule& schedule,
-                                                 const IdVec<NodeId, double>* durations_us = nullptr);
+  static Result<std::unique_ptr<Program>> record(Context& context, std::vector<Stream*> streams, const Graph& graph,
+                                                 const Schedule& schedule, const IdVec<NodeId, double>* durations_us = nullptr);
+  ~Program();
 
   /// The first error by stream, else the execution's.
   Result<void> execute(ProgramRun& run);
@@ -42,9 +44,9 @@ class Program {
 
   ProgramRun* run_ = nullptr;
   std::vector<KernelFunction> timed_;  // by node, in virtual time
-  std::vector<Stream> streams_;
+  std::vector<Stream*> streams_;
   std::vector<Event> events_;          // by slot
-  std::optional<Model> model_;         // ends before its streams
+  std::optional<Model> model_;
 };
 
 }  // namespace millstream
