@@ -2,6 +2,7 @@
 // Plays schedules on a sim device of the runtime: a device of its own for each run, so that time begins at 0.
 #include <fmt/format.h>
 
+#include "millstream/backend/plan_streams.h"
 #include "millstream/backend/program.h"
 
 namespace millstream {
@@ -10,13 +11,10 @@ namespace {
 class SimBackend final : public Backend {
  public:
   SimBackend(const Target& target, IdVec<NodeId, double> durations, bool functional)
-      : durations_(std::move(durations)), functional_(functional) {
+      : profile_(device_of(target)), durations_(std::move(durations)), functional_(functional) {
+    // What a plan may need, `lower` has checked.
     profile_.max_streams = profile_.max_events = profile_.tasks_per_huge_stream = Profile::kUnlimited;
-    profile_.engine_slots = {std::max(1u, target.cores)};
     profile_.launch_us = 0;  // the durations hold it
-    profile_.record_us = target.costs.record_us;
-    profile_.wait_us = target.costs.wait_us;
-    profile_.hand_off_us = target.costs.hand_off_us;
   }
 
   std::string_view name() const override { return "sim"; }
@@ -27,10 +25,12 @@ class SimBackend final : public Backend {
                                                          graph.name(), graph.node_count())};
     }
     Profile profile = profile_;
-    profile.delay_seed = options.delay_seed;
+    if (options.delay_seed) profile.delay_seed = options.delay_seed;
     MST_TRY(Device device, Device::open_private(BackendId::sim, profile));
     Context context = device.primary();
-    MST_TRY(const std::unique_ptr<Program> program, Program::record(context, graph, schedule, &durations_));
+    PlanStreams streams(context, PlanStreams::Plans::one);
+    MST_TRY(std::vector<Stream*> taken, streams.acquire(0, schedule));
+    MST_TRY(const std::unique_ptr<Program> program, Program::record(context, std::move(taken), graph, schedule, &durations_));
     ProgramRun run;
     run.launcher = functional_ ? &launcher : nullptr;
     for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) run.delays.emplace_back(std::nullopt);

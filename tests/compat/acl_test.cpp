@@ -3,6 +3,7 @@
 #include "tests/compat/acl_fixture.h"
 
 #include <atomic>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -101,6 +102,45 @@ TEST_P(Acl, ADeviceIsOpenUntilItsLastReset) {
   CODE(107002, aclrtResetDeviceForce(0));
   OK(aclrtSetDevice(0));
   CODE(107017, aclrtSynchronizeStream(s));
+}
+
+TEST_P(Acl, AResetWhoseDrainCannotFinishFailsTheWaitsAndClosesTheDevice) {
+  const std::string file = testing::TempDir() + "acl_impatient.toml";
+  std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 20\n";
+  reopen(file.c_str());
+  for (aclError (*const end)(std::int32_t) : {aclrtResetDevice, aclrtResetDeviceForce}) {
+    std::atomic<int> before{0}, after{0};
+    aclrtContext created = nullptr;
+    if (end == aclrtResetDeviceForce) {
+      OK(aclrtCreateContext(&created, 0));
+    }
+    // One waits for what nobody records; two wait for each other.
+    const aclrtStream orphan = stream(), left = stream(), right = stream(), whole = stream();
+    const aclrtEvent never = latch(), of_left = latch(), of_right = latch();
+    for (const aclrtStream s : {orphan, left, right, whole}) OK(MST_LAUNCH(count, 1, nullptr, s)(&before));
+    OK(aclrtStreamWaitEvent(orphan, never));
+    OK(aclrtStreamWaitEvent(left, of_right));
+    OK(aclrtRecordEvent(of_left, left));
+    OK(aclrtStreamWaitEvent(right, of_left));
+    OK(aclrtRecordEvent(of_right, right));
+    for (const aclrtStream s : {orphan, left, right}) OK(MST_LAUNCH(count, 1, nullptr, s)(&after));
+    for (int i = 0; i < 100; ++i) OK(MST_LAUNCH(count, 1, nullptr, whole)(&before));
+    CODE(107019, end(0));
+    EXPECT_TRUE(said("DEADLOCK")) << aclGetRecentErrMsg();
+    EXPECT_EQ(before, 104);
+    EXPECT_EQ(after, 0);
+    for (const aclrtStream s : {orphan, left, right, whole}) CODE(107017, aclrtSynchronizeStream(s));
+    CODE(107017, aclrtResetEvent(never, nullptr));
+    CODE(107002, aclrtSynchronizeDevice());
+    if (created != nullptr) {
+      CODE(107017, aclrtSetCurrentContext(created));
+    }
+    OK(aclrtSetDevice(0));
+    const aclrtStream again = stream();
+    OK(MST_LAUNCH(count, 1, nullptr, again)(&before));
+    OK(aclrtSynchronizeStream(again));
+    EXPECT_EQ(before, 105);
+  }
 }
 
 TEST_P(Acl, AResetWithCreatedContextsIsRefusedWithAListOfThem) {
@@ -323,6 +363,18 @@ TEST_P(Acl, AProfileLimitsItsStreamsAndADestroyMakesRoom) {
   setenv("MILLSTREAM_PROFILE", "nonesuch", 1);
   CODE(107000, aclrtSetDevice(0));
   EXPECT_TRUE(said("MILLSTREAM_PROFILE is \"nonesuch\"") && said("a2")) << aclGetRecentErrMsg();
+  const std::string file = testing::TempDir() + "acl_device.toml";
+  setenv("MILLSTREAM_PROFILE", file.c_str(), 1);
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\nmax_streams = 3\ndevices = 2\n";
+  OK(aclrtSetDevice(1));
+  OK(aclrtCreateStream(&s));
+  OK(aclrtCreateStream(&s));
+  CODE(207008, aclrtCreateStream(&s));
+  EXPECT_TRUE(said("device 1 has 3 streams")) << aclGetRecentErrMsg();
+  OK(aclrtResetDevice(1));
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\nmax_streams = 0\n";
+  CODE(107000, aclrtSetDevice(0));
+  EXPECT_TRUE(said("max_streams of device") && said("acl_device.toml:4:15")) << aclGetRecentErrMsg();
   unsetenv("MILLSTREAM_PROFILE");
   setenv("MILLSTREAM_DEVICE", "gpu", 1);
   CODE(107000, aclrtSetDevice(0));
