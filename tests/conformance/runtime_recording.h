@@ -40,6 +40,10 @@ class Log {
       return {};
     });
   }
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
   /// And forgets it.
   std::string take() {
     const std::lock_guard lock(mutex_);
@@ -51,5 +55,31 @@ class Log {
   std::mutex mutex_;
   std::string text_;
 };
+
+/// The stream is held by what nobody has let go, and by then the log has this text.
+inline void expect_held(Stream& stream, Log& log, const std::string& text) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  do {
+    EXPECT_CODE(sync_timeout, stream.synchronize(std::chrono::milliseconds(5)));
+  } while (log.text() != text && std::chrono::steady_clock::now() < patience);
+  EXPECT_EQ(text, log.take());
+}
+
+/// Whether it comes to be so: other threads do it soon.
+inline bool comes(const std::function<bool()>& so) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!so()) {
+    if (std::chrono::steady_clock::now() > patience) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Threads may be slow to come to where they are held: on cpu that is no deadlock for long.
+inline Profile patient(BackendId backend) {
+  Profile profile;
+  if (backend == BackendId::cpu) profile.orphan_wait_ms = 20000;
+  return profile;
+}
 
 }  // namespace millstream

@@ -122,6 +122,16 @@ TEST(SharedStreams, AFullStreamIsNotShared) {
   EXPECT_EQ(*pool.acquire({3, {}, 40}), a);
 }
 
+TEST(SharedStreams, TheStreamOfTheNearestLengthIsTaken) {
+  Device device;
+  SharedStreams pool(device.source());
+  const StreamHandle shorter = *pool.acquire({1, {}, 30}), longer = *pool.acquire({1, {}, 50}), longest = *pool.acquire({1, {}, 90});
+  EXPECT_EQ(*pool.acquire({2, {}, 35}), shorter);  // holds 65 then
+  EXPECT_EQ(*pool.acquire({3, {}, 48}), longer);   // holds 98 then
+  EXPECT_EQ(*pool.acquire({4, {}, 91}), longest);
+  EXPECT_EQ(*pool.acquire({5, {}, 80}), shorter);
+}
+
 TEST(SharedStreams, AFailedCallChangesNothing) {
   Device device;
   device.most = 1;
