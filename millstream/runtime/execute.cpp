@@ -122,7 +122,6 @@ void end_of_execution(ModelState& model) {
   if (!completion->error && context.stopped.load(std::memory_order_seq_cst) && model.dirty.load(std::memory_order_relaxed)) {
     completion->error = std::make_unique<Error>(Error{ErrorCode::context_stopped, fmt::format("model {}: its context stopped", model.number)});
   }
-  completion->context = context.number;
   begin_what_may(context);
   wake_all(completion->signal.publish());
 }
