@@ -44,7 +44,7 @@ void RecordSite::clear() {
 
 namespace {
 
-// Which streams an execution takes: models that share one exclude each other.
+// Models that share a stream exclude each other, and so does each model itself.
 bool shares_stream(const ModelState& a, const ModelState& b) {
   for (const auto& x : a.bindings) {
     for (const auto& y : b.bindings) {
@@ -52,11 +52,6 @@ bool shares_stream(const ModelState& a, const ModelState& b) {
     }
   }
   return false;
-}
-
-void activate_at(BindingState& target, std::uint32_t place) {
-  target.lane.place = place;
-  if (target.lane.token.add()) target.lane.context.device.machine->make_ready(target.lane);
 }
 
 void begin(ModelState& model) {
@@ -77,7 +72,9 @@ void begin(ModelState& model) {
     if (binding->role == StreamRole::head) heads.push_back(binding.get());
   }
   model.live.store(heads.size(), std::memory_order_seq_cst);
-  for (BindingState* head : heads) activate_at(*head, 0);
+  // All count as running before the first of them does: it may start another, or jump into it.
+  for (BindingState* head : heads) head->lane.token.add();
+  for (BindingState* head : heads) model.context->device.machine->make_ready(head->lane);
 }
 
 // Those that may begin now, in the order in which they were asked for.
@@ -89,14 +86,13 @@ void begin_what_may(ContextState& context) {
     for (const auto& model : context.running) blocked.push_back(model.get());
     for (auto it = context.executions.begin(); it != context.executions.end();) {
       ModelState& model = *it->model;
-      const bool waits = std::any_of(blocked.begin(), blocked.end(), [&](const ModelState* b) { return b == &model || shares_stream(*b, model); });
+      const bool waits = std::any_of(blocked.begin(), blocked.end(), [&](const ModelState* b) { return shares_stream(*b, model); });
       blocked.push_back(&model);
       if (waits) {
         ++it;
         continue;
       }
       model.current = std::move(it->completion);
-      ++model.executions;
       context.running.push_back(it->model);
       now.push_back(it->model);
       it = context.executions.erase(it);
@@ -126,7 +122,6 @@ void end_of_execution(ModelState& model) {
   if (!completion->error && context.stopped.load(std::memory_order_seq_cst) && model.dirty.load(std::memory_order_relaxed)) {
     completion->error = std::make_unique<Error>(Error{ErrorCode::context_stopped, fmt::format("model {}: its context stopped", model.number)});
   }
-  completion->context = context.number;
   begin_what_may(context);
   wake_all(completion->signal.publish());
 }
@@ -175,11 +170,12 @@ void jump(Lane& lane, Task& task, const LabelState& label) {
   }
   BindingState& target = *label.binding;
   target.model->live.fetch_add(1, std::memory_order_seq_cst);
-  if (target.lane.token.pending() != 0) {
+  if (target.lane.token.add_below(1) == RunToken::Added::no) {
     target.model->live.fetch_sub(1, std::memory_order_seq_cst);
     return fail(lane, task, Error{ErrorCode::bad_state, fmt::format("a jump to a label of {}, which runs", target.stream.name())});
   }
-  activate_at(target, label.at);
+  target.lane.place = label.at;
+  target.lane.context.device.machine->make_ready(target.lane);
   leave_tape(lane);
 }
 

@@ -168,8 +168,8 @@ Result<void> Model::bind(Stream& stream, StreamRole role) {
   }
   const std::lock_guard tapes(s.tapes_mutex);
   for (const auto& b : s.bindings) {
-    // A shared stream has a tape for each of its models, one at a time being built.
-    if (s.shared && b->model != state_.get() && b->model->phase.load(std::memory_order_acquire) != Phase::building) continue;
+    // A shared stream has a tape for each of its models, one at a time being built: this one, if it is bound already.
+    if (s.shared && b->model->phase.load(std::memory_order_acquire) != Phase::building) continue;
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {} already", kCall, s.name(), b->model->number)};
   }
   auto binding = std::make_shared<BindingState>(stream.state(), *state_, role);

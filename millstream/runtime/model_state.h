@@ -107,7 +107,6 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   // One execution, under context->executions_mutex.
   Ref<Completion> current;
   Ref<Completion> last_asked;
-  std::uint64_t executions = 0;
 
   /// Tapes that are active or will be: heads at the start, an activation before its task completes.
   std::atomic<std::uint64_t> live{0};

@@ -72,11 +72,7 @@ bool Replay::cut() {
     }
   }
   std::vector<std::vector<std::uint32_t>> out(segments_.size());
-  for (const Need& need : needs) {
-    const auto from = recorded_in.find(need.site);
-    if (from == recorded_in.end()) return false;
-    out[from->second].push_back(need.segment);
-  }
+  for (const Need& need : needs) out[recorded_in.at(need.site)].push_back(need.segment);
   for (std::uint32_t s = 0; s < segments_.size(); ++s) {
     // Two records of one segment that another waits for are one arrival.
     std::sort(out[s].begin(), out[s].end());
@@ -112,7 +108,38 @@ bool Replay::acyclic() const {
   return seen == segments_.size();
 }
 
-// Tapes that hand over to each other often share a slice, as long as no slice gets more than its share of the tasks.
+std::vector<std::uint32_t> Replay::homes(const std::vector<std::vector<std::uint32_t>>& between, const std::vector<std::size_t>& tasks,
+                                         std::uint32_t slices) {
+  const std::size_t tapes = tasks.size();
+  const std::size_t share = (std::accumulate(tasks.begin(), tasks.end(), std::size_t{0}) + slices - 1) / slices;
+  std::vector<std::uint32_t> home(tapes, kNone);
+  for (std::uint32_t slice = 0; slice < slices; ++slice) {
+    std::size_t load = 0;
+    for (;;) {
+      // The tape that shares most with what is here, the first of equals; a slice without any takes the first left.
+      std::size_t best = tapes;
+      std::uint64_t most = 0;
+      for (std::size_t t = 0; t < tapes; ++t) {
+        if (home[t] != kNone) continue;
+        std::uint64_t shared = 0;
+        for (std::size_t other = 0; other < tapes; ++other) {
+          if (home[other] == slice) shared += between[t][other];
+        }
+        if (best == tapes || shared > most) {
+          best = t;
+          most = shared;
+        }
+      }
+      if (best == tapes) break;
+      const bool last = slice + 1 == slices;
+      if (!last && load != 0 && load + tasks[best] / 2 > share) break;
+      home[best] = slice;
+      load += tasks[best];
+    }
+  }
+  return home;
+}
+
 void Replay::place_tapes(std::uint32_t slices) {
   const std::size_t tapes = model_.bindings.size();
   std::vector<std::vector<std::uint32_t>> between(tapes, std::vector<std::uint32_t>(tapes, 0));
@@ -123,35 +150,9 @@ void Replay::place_tapes(std::uint32_t slices) {
       ++between[to][s.tape];
     }
   }
-  std::size_t total = 0;
-  for (const auto& b : model_.bindings) total += b->tape.size();
-  const std::size_t share = (total + slices - 1) / slices;
-  home_.assign(tapes, kNone);
-  std::vector<std::size_t> load(slices, 0);
-  for (std::uint32_t slice = 0; slice < slices; ++slice) {
-    for (;;) {
-      // The tape that shares most with what is here, the first of equals; a slice without any takes the first left.
-      std::size_t best = tapes;
-      std::uint64_t most = 0;
-      for (std::size_t t = 0; t < tapes; ++t) {
-        if (home_[t] != kNone) continue;
-        std::uint64_t shared = 0;
-        for (std::size_t other = 0; other < tapes; ++other) {
-          if (home_[other] == slice) shared += between[t][other];
-        }
-        if (best == tapes || shared > most) {
-          best = t;
-          most = shared;
-        }
-      }
-      if (best == tapes) break;
-      const std::size_t size = model_.bindings[best]->tape.size();
-      const bool last = slice + 1 == slices;
-      if (!last && load[slice] != 0 && load[slice] + size / 2 > share) break;
-      home_[best] = slice;
-      load[slice] += size;
-    }
-  }
+  std::vector<std::size_t> tasks;
+  for (const auto& b : model_.bindings) tasks.push_back(b->tape.size());
+  home_ = homes(between, tasks, slices);
   const BindingState& any = *model_.bindings.front();
   for (std::uint32_t slice = 0; slice < slices; ++slice) {
     auto lane = std::make_unique<Lane>(any.stream, *model_.context, any.lane.level);

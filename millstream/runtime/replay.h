@@ -27,6 +27,11 @@ class Replay {
   /// No worker is inside.
   bool asleep() const;
 
+  /// The slice of each tape: those that hand over to each other often share one, as long as no slice gets more than its
+  /// share of the tasks. `between[a][b]`: hand-overs between the two, in either direction.
+  static std::vector<std::uint32_t> homes(const std::vector<std::vector<std::uint32_t>>& between, const std::vector<std::size_t>& tasks,
+                                          std::uint32_t slices);
+
  private:
   static constexpr std::uint32_t kNone = 0xffffffffu;
 

@@ -2,6 +2,7 @@
 // Wrong use of every call of the acl interface: one table that is run (`misuse`: each cell gives its number, changes
 // nothing and writes no output; of two mistakes the one that comes first in the order of checks is reported) and that
 // prints docs/misuse.md (`misuse --page`).
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -551,9 +552,10 @@ struct FromCallback {
   Run* run;
   const World* world;
   const std::vector<Call>* calls;
+  std::atomic<bool> done{false};
 };
 void in_callback(void* p) {
-  const auto& f = *static_cast<FromCallback*>(p);
+  auto& f = *static_cast<FromCallback*>(p);
   for (const Call& call : *f.calls) {
     unsigned char outputs[64];
     std::memset(outputs, 0xab, sizeof outputs);
@@ -563,6 +565,7 @@ void in_callback(void* p) {
     for (void*& at : none.at) at = nullptr;
     f.run->check(call, "in a host function, with null", 207006, none, outputs);
   }
+  f.done = true;
 }
 
 int run_table() {
@@ -591,6 +594,9 @@ int run_table() {
 
   FromCallback from{&run, &w, &calls};
   must(aclrtLaunchHostFunc(w.stream, in_callback, &from));
+  // Only asked meanwhile: a synchronise would change the stream under the function's eyes.
+  aclrtStreamStatus status;
+  while (!from.done) must(aclrtStreamQuery(w.stream, &status));
   must(aclrtSynchronizeStream(w.stream));
 
   must(aclrtRecordEvent(w.gate, w.stream));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // No memory at the k-th allocation of a call, for every k: the call says so, nothing is lost, and the next one works. And
 // as many streams and events as a device may have, on few threads and little memory.
-#include "tests/conformance/runtime_fixture.h"
+#include "tests/conformance/runtime_recording.h"
 
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <stdexcept>
 
 #include "millstream/runtime/objects.h"
+#include "millstream/runtime/submit.h"
 
 namespace {
 
@@ -21,6 +23,22 @@ bool fails() {
   return true;
 }
 
+// Of all threads.
+std::atomic<std::int64_t> live{0};
+
+void* counted(void* p) {
+  if (p != nullptr) ++live;
+  return p;
+}
+void free_counted(void* p) {
+  if (p != nullptr) --live;
+  std::free(p);
+}
+std::size_t rounded(std::size_t bytes, std::align_val_t to) {
+  const auto alignment = static_cast<std::size_t>(to);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 }  // namespace
 
 // Not inlined: the compiler must not see that memory of `new` is of malloc.
@@ -28,11 +46,18 @@ bool fails() {
 MST_APART void* operator new(std::size_t bytes) {
   void* const p = fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
   if (p == nullptr) throw std::bad_alloc();
-  return p;
+  return counted(p);
 }
-MST_APART void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes); }
-MST_APART void operator delete(void* p) noexcept { std::free(p); }
-MST_APART void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+MST_APART void* operator new(std::size_t bytes, std::align_val_t to) {
+  void* const p = fails() ? nullptr : std::aligned_alloc(static_cast<std::size_t>(to), rounded(bytes, to));
+  if (p == nullptr) throw std::bad_alloc();
+  return counted(p);
+}
+MST_APART void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes)); }
+MST_APART void operator delete(void* p) noexcept { free_counted(p); }
+MST_APART void operator delete(void* p, std::size_t) noexcept { free_counted(p); }
+MST_APART void operator delete(void* p, std::align_val_t) noexcept { free_counted(p); }
+MST_APART void operator delete(void* p, std::size_t, std::align_val_t) noexcept { free_counted(p); }
 
 namespace millstream {
 namespace {
@@ -42,12 +67,13 @@ INSTANTIATE_TEST_SUITE_P(Backends, OnEveryBackend, testing::Values(BackendId::cp
 const KernelFunction kNothing{"nothing"};
 
 struct Counts {
-  std::uint32_t streams, contexts, notifies, events, ids;
+  std::uint32_t streams, contexts, notifies, events, ids, models, labels;
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 Counts counts(Device& device) {
   rt::DeviceState& d = *device.state();
-  return {d.stream_numbers.in_use(), d.context_numbers.in_use(), d.notify_numbers.in_use(), d.event_numbers.in_use(), d.event_ids.in_use()};
+  return {d.stream_numbers.in_use(), d.context_numbers.in_use(), d.notify_numbers.in_use(), d.event_numbers.in_use(), d.event_ids.in_use(),
+          d.model_numbers.in_use(), d.label_numbers.in_use()};
 }
 
 // The call, with each of its allocations failing in turn. `call` makes something and lets it go again.
@@ -203,7 +229,6 @@ TEST_P(OnEveryBackend, ACreationWithoutAStreamLeftSaysSoAndTheNextOneWorks) {
 }
 
 TEST_P(OnEveryBackend, ASynchroniseWithoutMemorySaysSo) {
-  if (GetParam() == BackendId::sim) GTEST_SKIP() << "the host that waits runs the device, which allocates";
   Stream s = stream();
   EXPECT_OK(s.launch(kNothing, {}, {}));
   failed = false;
@@ -212,6 +237,189 @@ TEST_P(OnEveryBackend, ASynchroniseWithoutMemorySaysSo) {
   fails_in = 0;
   EXPECT_TRUE(failed);
   EXPECT_OK(s.synchronize());
+}
+
+// What goes wrong or is cut off, in one context. What is made here goes at its end, in the order it likes.
+struct Mishap {
+  const char* name;
+  void (*happens)(Device& device, Context& context);
+};
+Stream made(Context& context, StreamOptions options = {}) { return std::move(*context.create_stream(options)); }
+Event latch_of(Context& context) { return std::move(*context.create_event(Event::Kind::latch)); }
+
+Result<void> fail_body(const KernelCall&) { return Error{ErrorCode::kernel, "as the test wants"}; }
+const KernelFunction kFails{"fails", fail_body};
+
+// Each kind of task behind a wait that nobody ends. The second stream waits for the first.
+void fill_up(Stream& s, Stream& behind, Event& gate, Event& e, Notify& n, Model* model = nullptr) {
+  static std::array<std::byte, 100> large{};
+  static int number = 0;
+  EXPECT_OK(s.wait(gate));
+  EXPECT_OK(s.launch(kNothing, {}, large));
+  EXPECT_OK(s.copy(&number, sizeof number, &number, sizeof number, CopyKind::host_to_host));
+  EXPECT_OK(s.host_func([](void*) {}, nullptr));
+  EXPECT_OK(s.record(n));
+  EXPECT_OK(s.wait(n));
+  if (model != nullptr) EXPECT_OK(model->execute_async(s));
+  EXPECT_OK(s.record(e));
+  EXPECT_OK(behind.wait(e));
+  EXPECT_OK(behind.launch(kNothing, {}, large));
+}
+
+// A model of two tapes; what it waits for from outside, if anything.
+struct Small {
+  Small(Context& context, Event* gate, bool lanes) : a(made(context, {.persistent = true})), b(made(context, {.persistent = true})),
+        label(std::move(*context.create_label())), e(std::move(*context.create_event(Event::Kind::snapshot))), model(std::move(*context.begin_model())) {
+    static std::array<std::byte, 100> large{};
+    EXPECT_OK(model.bind(a, StreamRole::head));
+    EXPECT_OK(model.bind(b, StreamRole::head));
+    if (lanes) EXPECT_OK(Tape(a).place(label));
+    if (gate != nullptr) EXPECT_OK(a.wait(*gate));
+    EXPECT_OK(a.launch(kNothing, {}, large));
+    EXPECT_OK(a.record(e));
+    EXPECT_OK(b.wait(e));
+    EXPECT_OK(b.launch(kFails, {}, large));
+    EXPECT_OK(model.end_tasks(a));
+    EXPECT_OK(model.finish());
+  }
+  Stream a, b;
+  Label label;
+  Event e;
+  Model model;
+};
+
+const Mishap kMishaps[] = {
+    {"abort", [](Device&, Context& c) {
+       Stream s = made(c), behind = made(c);
+       Event gate = latch_of(c), e = std::move(*c.create_event(Event::Kind::snapshot));
+       Notify n = std::move(*c.create_notify());
+       fill_up(s, behind, gate, e, n);
+       EXPECT_OK(s.abort());
+       EXPECT_CODE(stream_aborted, behind.synchronize());
+     }},
+    {"close at once", [](Device&, Context& c) {
+       Stream s = made(c), behind = made(c);
+       Event gate = latch_of(c), e = std::move(*c.create_event(Event::Kind::snapshot));
+       Notify n = std::move(*c.create_notify());
+       fill_up(s, behind, gate, e, n);
+       EXPECT_OK(s.close(Close::drop));
+       EXPECT_CODE(stream_aborted, behind.synchronize());
+     }},
+    {"deadlock", [](Device&, Context& c) {
+       Stream s = made(c), behind = made(c);
+       Event gate = latch_of(c), e = std::move(*c.create_event(Event::Kind::snapshot));
+       Notify n = std::move(*c.create_notify());
+       fill_up(s, behind, gate, e, n);
+       EXPECT_CODE(deadlock, s.synchronize());
+       EXPECT_FALSE(behind.synchronize().ok());
+     }},
+    {"time-out of a wait", [](Device&, Context& c) {
+       Stream s = made(c);
+       Event gate = latch_of(c);
+       EXPECT_OK(s.wait(gate, std::chrono::milliseconds(1)));
+       EXPECT_OK(s.launch(kNothing, {}, {}));
+       EXPECT_CODE(wait_timeout, s.synchronize());
+     }},
+    {"stop and recovery", [](Device&, Context& c) {
+       Stream s = made(c), behind = made(c), fails = made(c);
+       Event gate = latch_of(c), e = std::move(*c.create_event(Event::Kind::snapshot));
+       Notify n = std::move(*c.create_notify());
+       Small small(c, nullptr, true);
+       EXPECT_OK(fails.set_failure_mode(FailureMode::stop));
+       fill_up(s, behind, gate, e, n, &small.model);
+       EXPECT_OK(fails.launch(kFails, {}, {}));
+       EXPECT_CODE(kernel_failed, fails.synchronize());
+       EXPECT_CODE(context_stopped, s.launch(kNothing, {}, {}));
+       EXPECT_OK(c.recover());
+     }},
+    {"end of a context that is stopped", [](Device& d, Context&) {
+       Context c = std::move(*d.create_context());
+       Stream s = made(c), behind = made(c), fails = made(c);
+       Event gate = latch_of(c), e = std::move(*c.create_event(Event::Kind::snapshot));
+       Notify n = std::move(*c.create_notify());
+       EXPECT_OK(fails.set_failure_mode(FailureMode::stop));
+       fill_up(s, behind, gate, e, n);
+       EXPECT_OK(fails.launch(kFails, {}, {}));
+       EXPECT_CODE(kernel_failed, c.close());
+     }},
+    {"host function that throws", [](Device&, Context& c) {
+       Stream s = made(c);
+       EXPECT_OK(s.host_func([](void*) { throw std::runtime_error("as the test wants"); }, nullptr));
+       EXPECT_CODE(host_func_failed, s.synchronize());
+     }},
+    {"failed executions", [](Device&, Context& c) {
+       for (const bool lanes : {false, true}) {
+         Small small(c, nullptr, lanes);
+         EXPECT_CODE(kernel_failed, small.model.execute());
+         EXPECT_CODE(kernel_failed, small.model.execute());
+       }
+     }},
+    {"aborted executions", [](Device&, Context& c) {
+       Event gate = latch_of(c);
+       Stream s = made(c), t = made(c);
+       Small small(c, &gate, true);
+       EXPECT_OK(small.model.execute_async(s));
+       EXPECT_OK(small.model.execute_async(t));
+       EXPECT_CODE(sync_timeout, s.synchronize(std::chrono::milliseconds(2)));
+       // Until both are over: the second may not have begun.
+       while (true) {
+         EXPECT_OK(small.model.abort());
+         if (s.synchronize(std::chrono::milliseconds(2)).ok() && t.synchronize(std::chrono::milliseconds(2)).ok()) break;
+       }
+     }},
+    {"an execution whose model is unbound first", [](Device&, Context& c) {
+       Event gate = latch_of(c);
+       Stream s = made(c), t = made(c);
+       Small small(c, nullptr, false);
+       EXPECT_OK(s.wait(gate));
+       EXPECT_OK(small.model.execute_async(s));
+       EXPECT_OK(small.model.unbind(small.a));
+       EXPECT_OK(t.record(gate));
+       EXPECT_CODE(bad_state, s.synchronize());
+     }},
+    {"a model that is never finished", [](Device&, Context& c) {
+       Stream s = made(c, {.persistent = true});
+       Label l = std::move(*c.create_label());
+       Event e = std::move(*c.create_event(Event::Kind::snapshot));
+       Model m = std::move(*c.begin_model());
+       EXPECT_OK(m.bind(s, StreamRole::head));
+       EXPECT_OK(Tape(s).jump(l));
+       EXPECT_OK(s.wait(e));
+       EXPECT_CODE(bad_state, m.finish());
+     }},
+};
+
+// Live objects of each kind, and memory.
+TEST_P(OnEveryBackend, AMishapLeavesNothingBehind) {
+  for (const Mishap& mishap : kMishaps) {
+    open({});
+    const Counts before = counts(*device);
+    for (int i = 0; i < 3; ++i) {
+      mishap.happens(*device, *context);
+      // Streams that were let go end with their last task, and workers let go of models behind their end.
+      const auto cleared = [&] {
+        (void)context->synchronize();
+        rt::sweep(*context->state());
+        return counts(*device) == before && device->state()->lanes_parked == 0 && device->state()->hosts_blocked == 0;
+      };
+      EXPECT_TRUE(comes(cleared)) << mishap.name;
+      (void)context->take_errors();
+    }
+  }
+}
+
+TEST_P(OnEveryBackend, ADeviceLeavesNoMemoryBehindWhateverHappenedOnIt) {
+  for (const Mishap& mishap : kMishaps) {
+    std::array<std::int64_t, 3> after{};
+    for (std::int64_t& left : after) {
+      open({});
+      for (int i = 0; i < 2; ++i) mishap.happens(*device, *context);
+      context.reset();
+      device.reset();
+      left = live;
+    }
+    EXPECT_EQ(after[1], after[2]) << mishap.name;
+  }
 }
 
 // Number after "VmRSS:" or "Threads:" of this process.

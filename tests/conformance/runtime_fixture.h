@@ -15,6 +15,22 @@
 
 namespace millstream {
 
+/// Both back-ends do all that the tests ask: none may be skipped.
+class NoSkips : public testing::Environment {
+ public:
+  void TearDown() override {
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int i = 0; i < all.total_test_suite_count(); ++i) {
+      const testing::TestSuite& suite = *all.GetTestSuite(i);
+      for (int k = 0; k < suite.total_test_count(); ++k) {
+        const testing::TestInfo& test = *suite.GetTestInfo(k);
+        EXPECT_FALSE(test.result()->Skipped()) << suite.name() << "." << test.name() << " was skipped";
+      }
+    }
+  }
+};
+inline testing::Environment* const kNoSkips = testing::AddGlobalTestEnvironment(new NoSkips);
+
 inline std::string backend_name(const testing::TestParamInfo<BackendId>& info) { return info.param == BackendId::cpu ? "cpu" : "sim"; }
 
 class OnEveryBackend : public testing::TestWithParam<BackendId> {

@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/conformance/runtime_fixture.h"
+#include "tests/conformance/runtime_recording.h"
 
 namespace millstream {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Backends, OnEveryBackend, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
-
-class Recording {
- public:
-  explicit Recording(Context& context) : context_(context), model(std::move(*context.begin_model())) {}
-  Stream bound(StreamRole role) {
-    StreamOptions options;
-    options.persistent = true;
-    Stream s = std::move(*context_.create_stream(options));
-    EXPECT_OK(model.bind(s, role));
-    return s;
-  }
-
- private:
-  Context& context_;
-
- public:
-  Model model;
-};
 
 TEST_P(OnEveryBackend, ARecordedModelRunsAsOftenAsItIsExecuted) {
   Recording r(*context);

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 mst_test(runtime_stream_test SOURCES conformance/runtime_stream_test.cpp DEPS runtime)
 mst_test(runtime_model_test SOURCES conformance/runtime_model_test.cpp DEPS runtime)
+mst_test(runtime_model_rules_test SOURCES conformance/runtime_model_rules_test.cpp DEPS runtime)
+mst_test(runtime_tape_test SOURCES conformance/runtime_tape_test.cpp DEPS runtime)
+mst_test(runtime_execution_test SOURCES conformance/runtime_execution_test.cpp DEPS runtime)
+mst_test(runtime_replay_test SOURCES conformance/runtime_replay_test.cpp DEPS runtime)
 mst_test(runtime_edges_test SOURCES conformance/runtime_edges_test.cpp DEPS runtime)
 
 add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp runtime_trace/random_program.cpp)

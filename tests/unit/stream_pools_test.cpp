@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where loaded plans get their streams from, beside the data cases of stage runtime: failures, releases, threads.
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -43,6 +44,27 @@ TEST(StreamList, AFailedCallMakesNothingAndCanBeRepeated) {
   EXPECT_EQ(device.destroyed, (std::vector<std::uintptr_t>{5, 4, 3}));  // the last first
   device.most = 10;
   EXPECT_TRUE(list.acquire(8).ok());
+}
+
+TEST(StreamList, AFullListFailsCleanlyAtEachStreamThatCannotBeMade) {
+  for (std::size_t k = 0; k <= StreamList::kMost - 5; ++k) {
+    Device device;
+    device.most = 5 + k;
+    StreamList list(device.source(), {});
+    const auto first = list.acquire(5);
+    ASSERT_TRUE(first.ok());
+    const auto all = list.acquire(StreamList::kMost);
+    if (k == StreamList::kMost - 5) {
+      ASSERT_TRUE(all.ok());
+      break;
+    }
+    ASSERT_FALSE(all.ok()) << k;
+    ASSERT_EQ(all.error().code, ErrorCode::stream_limit) << k;
+    ASSERT_EQ(list.size(), 5u) << k;
+    ASSERT_EQ(device.live, (std::set<std::uintptr_t>{1, 2, 3, 4, 5})) << k;
+    ASSERT_EQ(device.destroyed.size(), k) << k;
+    ASSERT_TRUE(std::is_sorted(device.destroyed.rbegin(), device.destroyed.rend())) << k;
+  }
 }
 
 TEST(StreamList, HandlesStayInPlaceAndEndWithTheList) {
@@ -120,6 +142,16 @@ TEST(SharedStreams, AFullStreamIsNotShared) {
   const StreamHandle a = *pool.acquire({1, {}, 60});
   EXPECT_NE(*pool.acquire({2, {}, 60}), a);
   EXPECT_EQ(*pool.acquire({3, {}, 40}), a);
+}
+
+TEST(SharedStreams, TheStreamOfTheNearestLengthIsTaken) {
+  Device device;
+  SharedStreams pool(device.source());
+  const StreamHandle shorter = *pool.acquire({1, {}, 30}), longer = *pool.acquire({1, {}, 50}), longest = *pool.acquire({1, {}, 90});
+  EXPECT_EQ(*pool.acquire({2, {}, 35}), shorter);  // holds 65 then
+  EXPECT_EQ(*pool.acquire({3, {}, 48}), longer);   // holds 98 then
+  EXPECT_EQ(*pool.acquire({4, {}, 91}), longest);
+  EXPECT_EQ(*pool.acquire({5, {}, 80}), shorter);
 }
 
 TEST(SharedStreams, AFailedCallChangesNothing) {
