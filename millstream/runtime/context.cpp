@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/step.h"
 #include "millstream/runtime/submit.h"
 
@@ -127,6 +128,14 @@ Result<void> Context::recover() {
       return marker.error();
     }
   }
+  // Executions that have begun, or will, drop their tasks while the context is stopped.
+  std::vector<Ref<Completion>> executions;
+  {
+    const std::lock_guard lock(state_->executions_mutex);
+    for (const auto& model : state_->running) executions.push_back(model->current);
+    for (const auto& asked : state_->executions) executions.push_back(asked.completion);
+  }
+  for (const auto& execution : executions) state_->device.machine->host_wait(*execution, never, false);
   {
     const std::lock_guard lock(state_->events_mutex);
     for (EventState* e : state_->events) {

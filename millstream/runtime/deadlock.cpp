@@ -90,6 +90,25 @@ std::vector<Parked> parked_lanes(DeviceState& device) {
       });
     }
   }
+  // Executions that wait for those before them: what lets them begin is what runs.
+  for (const auto& context : device.live_contexts()) {
+    const std::lock_guard executions(context->executions_mutex);
+    std::map<const ModelState*, std::vector<std::size_t>> blocking;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (out[i].lane->binding != nullptr && &out[i].lane->context == context.get()) blocking[out[i].lane->binding->model].push_back(i);
+    }
+    for (const auto& asked : context->executions) {
+      std::vector<std::size_t> by;
+      for (const auto& [model, lanes] : blocking) {
+        if (model == asked.model.get() || shares_stream(*model, *asked.model)) by.insert(by.end(), lanes.begin(), lanes.end());
+      }
+      std::sort(by.begin(), by.end());
+      by.erase(std::unique(by.begin(), by.end()), by.end());
+      auto& after = blocking[asked.model.get()];  // who asked later waits for these too
+      after.insert(after.end(), by.begin(), by.end());
+      recorders[asked.completion.get()] = std::move(by);
+    }
+  }
   for (Parked& p : out) {
     if (const auto it = recorders.find(p.on); it != recorders.end()) p.recorders = it->second;
   }

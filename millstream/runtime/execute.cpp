@@ -8,8 +8,9 @@
 
 namespace millstream::rt {
 
-Waiter* RecordSite::record() {
+Waiter* RecordSite::record(std::uint64_t execution) {
   const std::lock_guard lock(lock_);
+  if (std::exchange(execution_, execution) != execution) made_ = 0;
   ++made_;
   Waiter* list = nullptr;
   for (auto it = waiting_.rbegin(); it != waiting_.rend(); ++it) {
@@ -20,9 +21,9 @@ Waiter* RecordSite::record() {
   return list;
 }
 
-bool RecordSite::park(Waiter& waiter, std::uint64_t used) {
+bool RecordSite::park(Waiter& waiter, std::uint64_t execution, std::uint64_t used) {
   const std::lock_guard lock(lock_);
-  if (made_ > used) return false;
+  if (execution_ == execution && made_ > used) return false;
   waiting_.push_back(&waiter);
   return true;
 }
@@ -37,14 +38,6 @@ Signal::Removal RecordSite::remove(Waiter& waiter) {
 
 std::string RecordSite::describe() const { return fmt::format("a record of event {} on {}", event_, on_.stream.name()); }
 
-void RecordSite::clear() {
-  const std::lock_guard lock(lock_);
-  made_ = 0;
-}
-
-namespace {
-
-// Models that share a stream exclude each other, and so does each model itself.
 bool shares_stream(const ModelState& a, const ModelState& b) {
   for (const auto& x : a.bindings) {
     for (const auto& y : b.bindings) {
@@ -54,17 +47,9 @@ bool shares_stream(const ModelState& a, const ModelState& b) {
   return false;
 }
 
+namespace {
+
 void begin(ModelState& model) {
-  if (model.dirty.exchange(false, std::memory_order_relaxed)) {
-    for (const auto& site : model.sites) site->clear();
-    for (const auto& binding : model.bindings) {
-      for (Task& task : binding->tape) {
-        if (task.kind == TaskKind::site_wait) task.site.used = 0;
-      }
-    }
-  }
-  model.dropping.store(false, std::memory_order_seq_cst);
-  model.tasks_run.store(0, std::memory_order_relaxed);
   // In a trace records and waits are tasks of their own: the lanes run it.
   if (model.replay && !model.context->device.trace.on()) return model.replay->begin();
   std::vector<BindingState*> heads;
@@ -72,9 +57,9 @@ void begin(ModelState& model) {
     if (binding->role == StreamRole::head) heads.push_back(binding.get());
   }
   model.live.store(heads.size(), std::memory_order_seq_cst);
-  // All count as running before the first of them does: it may start another, or jump into it.
+  // All before the first may run: it may activate another, which then starts again at its end.
   for (BindingState* head : heads) head->lane.token.add();
-  for (BindingState* head : heads) model.context->device.machine->make_ready(head->lane);
+  for (BindingState* head : heads) head->lane.context.device.machine->make_ready(head->lane);
 }
 
 // Those that may begin now, in the order in which they were asked for.
@@ -93,6 +78,11 @@ void begin_what_may(ContextState& context) {
         continue;
       }
       model.current = std::move(it->completion);
+      ++model.executions;
+      model.dropping.store(false, std::memory_order_seq_cst);
+      model.dirty.store(false, std::memory_order_relaxed);
+      model.tasks_run.store(0, std::memory_order_relaxed);
+      if (context.device.trace.on()) context.device.trace.execution(TraceEvent::Kind::execution_begin, model, model.current->serial);
       context.running.push_back(it->model);
       now.push_back(it->model);
       it = context.executions.erase(it);
@@ -113,15 +103,18 @@ void end_of_execution(ModelState& model) {
     keep = std::move(*it);
     context.running.erase(it);
     completion = std::move(model.current);
+    // While the next execution cannot begin: it has errors of its own.
+    {
+      const std::lock_guard errors(model.error_mutex);
+      completion->error = std::move(model.error);
+    }
+    if (!completion->error && context.stopped.load(std::memory_order_seq_cst) && model.dirty.load(std::memory_order_relaxed)) {
+      completion->error = std::make_unique<Error>(Error{ErrorCode::context_stopped, fmt::format("model {}: its context stopped", model.number)});
+    }
+    if (context.device.trace.on()) context.device.trace.execution(TraceEvent::Kind::execution_end, model, completion->serial);
   }
   const std::shared_ptr<ContextState> keep_context = model.context;
-  {
-    const std::lock_guard lock(model.error_mutex);
-    completion->error = std::move(model.error);
-  }
-  if (!completion->error && context.stopped.load(std::memory_order_seq_cst) && model.dirty.load(std::memory_order_relaxed)) {
-    completion->error = std::make_unique<Error>(Error{ErrorCode::context_stopped, fmt::format("model {}: its context stopped", model.number)});
-  }
+  completion->context = context.number;
   begin_what_may(context);
   wake_all(completion->signal.publish());
 }
@@ -146,6 +139,8 @@ std::int64_t operand(const void* at, std::uint8_t type) {
 
 void start(Lane& lane, Task& task, BindingState& target) {
   ModelState& model = *target.model;
+  TraceRecorder& trace = lane.context.device.trace;
+  if (trace.on()) trace.activates(lane, task, target.lane, 0);
   model.live.fetch_add(1, std::memory_order_seq_cst);
   switch (target.lane.token.add_below(2)) {
     case RunToken::Added::first:
@@ -163,13 +158,16 @@ void start(Lane& lane, Task& task, BindingState& target) {
 void leave_tape(Lane& lane) { lane.place = static_cast<std::uint32_t>(lane.binding->tape.size()) - 1; }
 
 void jump(Lane& lane, Task& task, const LabelState& label) {
+  BindingState& target = *label.binding;
+  TraceRecorder& trace = lane.context.device.trace;
+  if (trace.on()) trace.activates(lane, task, target.lane, label.at);
   // retire moves the place on by one.
-  if (label.binding == lane.binding) {
+  if (&target == lane.binding) {
     lane.place = label.at - 1;
     return;
   }
-  BindingState& target = *label.binding;
   target.model->live.fetch_add(1, std::memory_order_seq_cst);
+  // The token first: of two streams that jump to it at once one goes there.
   if (target.lane.token.add_below(1) == RunToken::Added::no) {
     target.model->live.fetch_sub(1, std::memory_order_seq_cst);
     return fail(lane, task, Error{ErrorCode::bad_state, fmt::format("a jump to a label of {}, which runs", target.stream.name())});
@@ -191,9 +189,11 @@ void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion) {
     } else {
       model->last_asked = completion;
       context.executions.push_back({model, completion});
+      if (context.device.trace.on()) context.device.trace.execution(TraceEvent::Kind::execution_asked, *model, completion->serial);
     }
   }
   if (refused) {
+    if (context.device.trace.on()) context.device.trace.execution(TraceEvent::Kind::execution_refused, *model, completion->serial);
     completion->error = std::make_unique<Error>(std::move(*refused));
     wake_all(completion->signal.publish());
     return;
@@ -203,10 +203,17 @@ void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion) {
 
 void drop_execution(ModelState& model, Error why) {
   {
-    const std::lock_guard lock(model.error_mutex);
-    if (!model.error) model.error = std::make_unique<Error>(std::move(why));
+    const std::lock_guard running(model.context->executions_mutex);
+    if (!model.current) return;
+    {
+      const std::lock_guard lock(model.error_mutex);
+      if (!model.error) model.error = std::make_unique<Error>(std::move(why));
+    }
+    TraceRecorder& trace = model.context->device.trace;
+    if (trace.on()) trace.execution(TraceEvent::Kind::execution_dropping, model, model.current->serial);
+    model.dropping.store(true, std::memory_order_seq_cst);
+    if (trace.on()) trace.execution(TraceEvent::Kind::execution_drop_in_force, model, model.current->serial);
   }
-  model.dropping.store(true, std::memory_order_seq_cst);
   for (const auto& binding : model.bindings) unpark(binding->lane, Wake::aborted);
 }
 
@@ -229,8 +236,11 @@ Admission admit_on_tape(Lane& lane, Task& task) {
   lane.woken = false;
   if (task.kind == TaskKind::site_wait) {
     RecordSite& site = *task.site.site;
+    // Only lanes of the execution that runs read its number.
+    const std::uint64_t execution = lane.binding->model->executions;
+    if (std::exchange(task.site.execution, execution) != execution) task.site.used = 0;
     const std::uint64_t used = task.site.used;
-    return wait_for(lane, task, site, 0, [&](Lane& l) { return site.park(l, used); });
+    return wait_for(lane, task, site, 0, [&](Lane& l) { return site.park(l, execution, used); });
   }
   if (task.outside.seen == nullptr) {
     EventState& event = *task.outside.event;
@@ -243,15 +253,24 @@ Admission admit_on_tape(Lane& lane, Task& task) {
     const Admission a = wait_for(lane, task, completion, 0, [&](Lane& l) { return completion.signal.park(l); });
     if (a != Admission::run) return a;
   }
-  if (!completion.error) return Admission::run;
-  fail(lane, task, Error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), completion.error->message)});
-  return Admission::run;
+  const auto failure = completion.failure();
+  if (!failure) return Admission::run;
+  Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), failure->error.message)};
+  if (failure->context != lane.context.number) {
+    fail(lane, task, std::move(error));
+    return Admission::run;
+  }
+  // In the same context what waits goes with the record.
+  error.code = failure->error.code;
+  drop_execution(*lane.binding->model, error);
+  fail(lane, task, std::move(error));
+  return Admission::drop;
 }
 
 void perform_on_tape(Lane& lane, Task& task) {
   switch (task.kind) {
     case TaskKind::site_record:
-      return wake_all(task.site.site->record());
+      return wake_all(task.site.site->record(lane.binding->model->executions));
     case TaskKind::site_wait:
       ++task.site.used;
       return;

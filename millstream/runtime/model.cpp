@@ -18,7 +18,8 @@ using Phase = ModelState::Phase;
 
 namespace rt {
 
-ModelState::ModelState(std::shared_ptr<ContextState> c, std::uint32_t n) : context(std::move(c)), number(n) {}
+ModelState::ModelState(std::shared_ptr<ContextState> c, std::uint32_t n)
+    : context(std::move(c)), number(n), serial(context->device.trace.new_object()) {}
 
 ModelState::~ModelState() { context->device.model_numbers.give_back(number); }
 
@@ -174,6 +175,8 @@ Result<void> Model::bind(Stream& stream, StreamRole role) {
   }
   auto binding = std::make_shared<BindingState>(stream.state(), *state_, role);
   s.bindings.push_back(binding);
+  TraceRecorder& trace = state_->context->device.trace;
+  if (trace.on()) trace.bound(binding->lane, role == StreamRole::head);
   state_->bindings.push_back(std::move(binding));
   return {};
 }
@@ -297,12 +300,7 @@ Result<void> Model::unbind(Stream& stream) {
 Result<void> Model::abort() {
   constexpr const char* kCall = "Model::abort";
   MST_TRY_VOID(alive(kCall, *state_));
-  bool runs = false;
-  {
-    const std::lock_guard lock(state_->context->executions_mutex);
-    runs = static_cast<bool>(state_->current);
-  }
-  if (runs) drop_execution(*state_, Error{ErrorCode::model_aborted, fmt::format("{} was aborted", name(*state_))});
+  drop_execution(*state_, Error{ErrorCode::model_aborted, fmt::format("{} was aborted", name(*state_))});
   return {};
 }
 

@@ -19,24 +19,24 @@ class ModelState;
 class Replay;
 struct BindingState;
 
-/// One record on a tape. It counts: a wait on a tape passes when more records have been made than that wait has used,
-/// so nothing is reset between iterations or executions.
+/// One record on a tape. It counts: a wait on a tape passes when more records have been made in this execution than that
+/// wait has used in it. Both know the execution that their count is of, so nothing is reset between executions.
 class RecordSite final : public Awaited {
  public:
   /// `serial`: what traces call it; never 0, and no other site's.
   RecordSite(std::uint32_t event, const BindingState& on, std::uint64_t serial) : event_(event), on_(on), serial_(serial) {}
   std::uint64_t serial() const { return serial_; }
+  std::uint32_t event() const { return event_; }
   const BindingState& on() const { return on_; }
 
   /// Who waited, in order of arrival; they look again.
-  Waiter* record();
-  /// False: there is a record that `used` has not seen.
-  bool park(Waiter& waiter, std::uint64_t used);
+  Waiter* record(std::uint64_t execution);
+  /// False: there is a record in this execution that `used` has not seen.
+  bool park(Waiter& waiter, std::uint64_t execution, std::uint64_t used);
   Signal::Removal remove(Waiter& waiter) override;
   std::string describe() const override;
   /// Room for so many waiters, so that running allocates nothing.
   void reserve(std::size_t waiters) { waiting_.reserve(waiters); }
-  void clear();
 
  private:
   const std::uint32_t event_;
@@ -44,6 +44,7 @@ class RecordSite final : public Awaited {
   const std::uint64_t serial_;
   SpinLock lock_;
   std::uint64_t made_ = 0;
+  std::uint64_t execution_ = 0;  // that made_ is of
   std::vector<Waiter*> waiting_;
 };
 
@@ -82,6 +83,7 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   ~ModelState();
   const std::shared_ptr<ContextState> context;
   const std::uint32_t number;
+  const std::uint64_t serial;  ///< in traces
 
   /// Held for every build call; a second one at the same time is refused.
   std::mutex build;
@@ -107,6 +109,7 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   // One execution, under context->executions_mutex.
   Ref<Completion> current;
   Ref<Completion> last_asked;
+  std::uint64_t executions = 0;  ///< begun so far: the number of the one that runs
 
   /// Tapes that are active or will be: heads at the start, an activation before its task completes.
   std::atomic<std::uint64_t> live{0};
@@ -114,15 +117,17 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   std::atomic<bool> dropping{false};
   std::mutex error_mutex;
   std::unique_ptr<Error> error;      ///< the first of this execution
-  std::atomic<bool> dirty{false};    ///< the last one dropped tasks: record counts are cleared before the next
+  std::atomic<bool> dirty{false};    ///< this execution dropped tasks
 };
 
 /// Asks for one execution; the completion is published when it is over. Executions of one model, and of models that
 /// share a stream, run one after the other in the order in which they were asked for.
 void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion);
+/// Whether they have a stream in common: then their executions exclude each other.
+bool shares_stream(const ModelState& a, const ModelState& b);
 /// By whoever ran its last task.
 void end_of_execution(ModelState& model);
-/// Gives the execution that runs up: what has not begun is dropped, `why` is its error.
+/// Gives the execution that runs, if one does, up: what has not begun is dropped, `why` is its error.
 void drop_execution(ModelState& model, Error why);
 /// By the lane's holder when its tape is over: false when the lane is no longer held, true when it was activated again.
 bool end_of_tape(Lane& lane);

@@ -146,6 +146,10 @@ bool NotifyState::park(Waiter& waiter) {
   waiter.next = nullptr;
   (first_ == nullptr ? first_ : last_->next) = &waiter;
   last_ = &waiter;
+  if (context->device.trace.on()) {
+    Lane& lane = static_cast<Lane&>(waiter);  // hosts do not wait for a notify
+    context->device.trace.parked(lane, *first_task(lane));
+  }
   return true;
 }
 

@@ -275,6 +275,9 @@ void perform(Lane& lane, Task& task) {
 
 void discard(Lane& lane, Task& task) {
   if (lane.binding != nullptr) {
+    if (task.kind == TaskKind::outside_wait && task.outside.seen != nullptr) {
+      std::exchange(task.outside.seen, nullptr)->drop();  // the next execution looks again
+    }
     // The rest of the tape goes with it.
     lane.binding->model->dirty.store(true, std::memory_order_relaxed);
     lane.place = static_cast<std::uint32_t>(lane.binding->tape.size()) - 1;

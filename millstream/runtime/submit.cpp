@@ -104,7 +104,8 @@ Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, boo
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline) {
   DeviceState& device = stream.lane.context.device;
   if (device.machine->host_wait(completion, deadline, stream.spins)) {
-    if (device.trace.on()) device.trace.host(TraceEvent::Kind::sync_end, stream.lane, completion.serial);
+    const bool execution = completion.what() == Completion::What::execution;
+    if (device.trace.on()) device.trace.host(execution ? TraceEvent::Kind::execution_done : TraceEvent::Kind::sync_end, stream.lane, completion.serial);
     return {};
   }
   Error error{ErrorCode::sync_timeout, fmt::format("{}: {} has not finished after {} ms", call, stream.name(),

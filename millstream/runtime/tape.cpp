@@ -63,6 +63,8 @@ Result<void> append_to(const char* call, BindingState& binding, Task& task) {
   }
   task.sequence = binding.tape.size();
   binding.tape.push_back(task);
+  TraceRecorder& trace = stream.context->device.trace;
+  if (trace.on()) trace.recorded(binding.lane, task);
   return {};
 }
 
@@ -81,17 +83,17 @@ Result<void> append(const char* call, StreamState& stream, Task& task) {
 Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event) {
   MST_TRY(const Building b, building(call, stream));
   ModelState& model = *b.binding->model;
-  auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding, ((model.number + std::uint64_t{1}) << 32) + model.sites.size() + 1));
+  auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding, (model.serial << 32) + model.sites.size() + 1));
   Task task;
   task.kind = TaskKind::site_record;
-  task.site = {site.get(), 0};
+  task.site = {site.get(), 0, 0};
   MST_TRY_VOID(append_to(call, *b.binding, task));
   model.last_record[event.get()] = site.get();
   // Waits that came before any record of the event are for this one.
   std::erase_if(model.forward, [&](const ModelState::Forward& f) {
     if (f.event != event.get()) return false;
     f.binding->tape[f.at].kind = TaskKind::site_wait;
-    f.binding->tape[f.at].site = {site.get(), 0};
+    f.binding->tape[f.at].site = {site.get(), 0, 0};
     return true;
   });
   model.events.push_back(event);
@@ -106,7 +108,7 @@ Result<void> append_wait(const char* call, StreamState& stream, const std::share
   const auto record = model.last_record.find(event.get());
   if (record != model.last_record.end()) {
     task.kind = TaskKind::site_wait;
-    task.site = {record->second, 0};
+    task.site = {record->second, 0, 0};
   } else {
     task.kind = TaskKind::outside_wait;
     task.outside = {event.get(), nullptr};

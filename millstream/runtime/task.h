@@ -90,6 +90,7 @@ struct Task {
   struct Site {
     RecordSite* site;           // the model's
     std::uint64_t used;         // of a wait: records it has passed
+    std::uint64_t execution;    // in this one
   };
   struct Outside {
     EventState* event;          // the model's

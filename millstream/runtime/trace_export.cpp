@@ -21,14 +21,14 @@ struct Ran {
 
 // Tasks that ran, by start, then stream. A tape's task runs many times after one submit.
 std::vector<Ran> runs_of(std::span<const TraceEvent> events) {
-  using Place = std::pair<std::uint32_t, std::uint64_t>;
+  using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
   std::map<Place, std::uint64_t> submitted;
   std::map<Place, const TraceEvent*> open;
   std::vector<Ran> out;
   for (const TraceEvent& e : events) {
     if (e.task == TaskKind::marker) continue;
-    const Place place{e.stream, e.sequence};
-    if (e.kind == TraceEvent::Kind::submitted) submitted[place] = e.time_ns;
+    const Place place{e.stream, e.task == TaskKind::execute ? 0 : e.model_serial, e.sequence};
+    if (e.kind == TraceEvent::Kind::submitted || e.kind == TraceEvent::Kind::recorded) submitted[place] = e.time_ns;
     if (e.kind == TraceEvent::Kind::began) open[place] = &e;
     if (e.kind != TraceEvent::Kind::ended) continue;
     const auto it = open.find(place);
@@ -78,9 +78,11 @@ std::string to_chrome_json(std::span<const TraceEvent> events, std::uint32_t dev
   std::uint64_t arrows = 0;
   for (const Ran& r : runs) {
     const TraceEvent& e = *r.began;
+    json args = {{"task", e.sequence}, {"context", e.context}, {"worker", e.worker}, {"submitted_us", us(r.submitted_ns)}};
+    if (e.model != TraceEvent::kNoModel) args["model"] = e.model;
+    if (e.execution != 0) args["execution"] = e.execution;
     add({{"ph", "X"}, {"name", e.name}, {"cat", to_string(e.task)}, {"pid", device}, {"tid", e.stream}, {"ts", us(e.time_ns)},
-         {"dur", us(r.end_ns - e.time_ns)},
-         {"args", {{"task", e.sequence}, {"context", e.context}, {"worker", e.worker}, {"submitted_us", us(r.submitted_ns)}}}});
+         {"dur", us(r.end_ns - e.time_ns)}, {"args", std::move(args)}});
     const bool records_it = e.task == TaskKind::record || e.task == TaskKind::site_record;
     const bool waits = e.task == TaskKind::wait || e.task == TaskKind::site_wait;
     if (e.object == 0 || (!records_it && !waits)) continue;
@@ -106,8 +108,8 @@ std::string to_op_summary_csv(std::span<const TraceEvent> events, std::uint32_t 
     const std::uint64_t wait = before == ended.end() || e.time_ns < before->second ? 0 : e.time_ns - before->second;
     ended[e.stream] = r.end_ns;
     if (e.task != TaskKind::kernel && e.task != TaskKind::host_func) continue;
-    // 4294967295: of no model. The tab keeps spreadsheets from rounding.
-    out += fmt::format("{},4294967295,{},{},{},{},N/A,{},{:.3f}\t,{:.3f},{:.3f}\n", device, e.sequence, e.stream, cell(e.name), cell(e.name),
+    // A model of 4294967295: none. The tab keeps spreadsheets from rounding.
+    out += fmt::format("{},{},{},{},{},{},N/A,{},{:.3f}\t,{:.3f},{:.3f}\n", device, e.model, e.sequence, e.stream, cell(e.name), cell(e.name),
                        e.task == TaskKind::kernel ? "AI_CORE" : "AI_CPU", us(e.time_ns), us(r.end_ns - e.time_ns), us(wait));
   }
   return out;

@@ -311,5 +311,159 @@ TEST_P(OnEveryBackend, AnAbortEndsTheExecutionThatRuns) {
   EXPECT_OK(r.model.execute());
 }
 
+TEST_P(OnEveryBackend, AHeadThatAnotherHeadActivatesAtOnceRunsTwiceFromItsFirstTask) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head), b = r.bound(StreamRole::head);
+  Bodies bodies;
+  std::vector<int> ran;
+  EXPECT_OK(Tape(a).activate(b));
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_OK(bodies.launch(b, [&ran, i]() -> Result<void> {
+      ran.push_back(i);
+      return {};
+    }));
+  }
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  for (int n = 0; n < 300; ++n) {
+    ran.clear();
+    EXPECT_OK(r.model.execute());
+    ASSERT_EQ(ran, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}));
+  }
+}
+
+TEST_P(OnEveryBackend, AWaitDoesNotPassForARecordOfAnEarlierExecution) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head), b = r.bound(StreamRole::head), skipped = r.bound(StreamRole::activated);
+  Event e = event();
+  Bodies bodies;
+  std::int32_t skip = 1;
+  const std::int32_t one = 1;
+  std::atomic<bool> written{false};
+  bool seen = false;
+  static const KernelFunction slow{"slow", nullptr, 1000};
+  EXPECT_OK(a.launch(slow, {}, {}));
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    if (GetParam() == BackendId::cpu) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    written = true;
+    return {};
+  }));
+  EXPECT_OK(a.record(e));
+  EXPECT_OK(Tape(b).switch_to(Comparison::equal, &skip, &one, IntType::int32, skipped));
+  EXPECT_OK(b.wait(e));
+  EXPECT_OK(bodies.launch(b, [&]() -> Result<void> {
+    seen = written;
+    return {};
+  }));
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  EXPECT_OK(r.model.execute());  // nobody waits for its record
+  skip = 0;
+  written = false;
+  EXPECT_OK(r.model.execute());
+  EXPECT_TRUE(seen);
+}
+
+TEST_P(OnEveryBackend, ARecoveryWaitsForTheModelsThatRun) {
+  if (GetParam() == BackendId::sim) GTEST_SKIP() << "a kernel of virtual time waits for nobody";
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head);
+  Bodies bodies;
+  std::atomic<bool> inside{false}, go{false};
+  int later = 0;
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    inside = true;
+    while (!go) std::this_thread::yield();
+    return {};
+  }));
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    ++later;
+    return {};
+  }));
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  Stream x = stream(), failing = stream();
+  EXPECT_OK(failing.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(r.model.execute_async(x));
+  while (!inside) std::this_thread::yield();
+  EXPECT_OK(bodies.launch(failing, []() -> Result<void> { return Error{ErrorCode::kernel, "on purpose"}; }));
+  EXPECT_CODE(kernel_failed, failing.synchronize());
+  std::thread release([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    go = true;
+  });
+  EXPECT_OK(context->recover());
+  EXPECT_TRUE(go);
+  release.join();
+  EXPECT_OK(r.model.execute());
+  EXPECT_EQ(later, 1);
+}
+
+TEST_P(OnEveryBackend, AnExecutionAfterAnAbortLooksAtEventsOutsideAnew) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head);
+  Event e = event(), never_set = event(Event::Kind::latch);
+  EXPECT_OK(a.wait(e));
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  Stream s = stream(), x = stream(), y = stream();
+  EXPECT_OK(s.wait(never_set));
+  EXPECT_OK(s.record(e));
+  EXPECT_OK(r.model.execute_async(x));
+  EXPECT_CODE(sync_timeout, x.synchronize(std::chrono::milliseconds(10)));
+  EXPECT_OK(r.model.abort());
+  EXPECT_CODE(model_aborted, x.synchronize());
+  EXPECT_OK(y.record(e));
+  EXPECT_OK(r.model.execute());
+  EXPECT_OK(s.abort());
+}
+
+TEST_P(OnEveryBackend, AModelIsDroppedWithTheRecordThatItWaitsFor) {
+  Recording r(*context);
+  Stream a = r.bound(StreamRole::head);
+  Event e = event(), never_set = event(Event::Kind::latch);
+  Bodies bodies;
+  bool ran = false;
+  EXPECT_OK(a.wait(e));
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    ran = true;
+    return {};
+  }));
+  EXPECT_OK(r.model.end_tasks(a));
+  EXPECT_OK(r.model.finish());
+  Stream s = stream(), x = stream();
+  EXPECT_OK(s.wait(never_set));
+  EXPECT_OK(s.record(e));
+  EXPECT_OK(r.model.execute_async(x));
+  EXPECT_CODE(sync_timeout, x.synchronize(std::chrono::milliseconds(10)));
+  EXPECT_OK(s.abort());
+  EXPECT_CODE(stream_aborted, x.synchronize());
+  EXPECT_FALSE(ran);
+}
+
+TEST_P(OnEveryBackend, AnExecutionBehindOneThatWaitsForItIsADeadlock) {
+  StreamOptions options;
+  options.persistent = options.shared = true;
+  Stream shared = stream(options);
+  Event e = event(), gate = event(Event::Kind::latch);
+  std::vector<Model> models;
+  for (int i = 0; i < 2; ++i) {
+    models.push_back(std::move(*context->begin_model()));
+    EXPECT_OK(models.back().bind(shared, StreamRole::head));
+    if (i == 0) EXPECT_OK(shared.wait(e));
+    EXPECT_OK(models.back().end_tasks(shared));
+    EXPECT_OK(models.back().finish());
+  }
+  // The first waits for a record that stands behind the second, which waits for the first.
+  Stream x = stream(), y = stream(), z = stream();
+  EXPECT_OK(y.wait(gate));
+  EXPECT_OK(models[1].execute_async(y));
+  EXPECT_OK(y.record(e));
+  EXPECT_OK(models[0].execute_async(x));
+  EXPECT_CODE(sync_timeout, x.synchronize(std::chrono::milliseconds(10)));
+  EXPECT_OK(z.record(gate));
+  EXPECT_CODE(deadlock, x.synchronize());
+}
+
 }  // namespace
 }  // namespace millstream

@@ -7,7 +7,8 @@ mst_test(runtime_execution_test SOURCES conformance/runtime_execution_test.cpp D
 mst_test(runtime_replay_test SOURCES conformance/runtime_replay_test.cpp DEPS runtime)
 mst_test(runtime_edges_test SOURCES conformance/runtime_edges_test.cpp DEPS runtime)
 
-add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp runtime_trace/random_program.cpp)
+add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp runtime_trace/model_rules.cpp
+            runtime_trace/random_parts.cpp runtime_trace/random_model.cpp runtime_trace/random_program.cpp)
 target_link_libraries(runtime_trace PUBLIC mst_flags mst_runtime fmt::fmt)
 mst_test(runtime_trace_test SOURCES runtime_trace/checker_test.cpp DEPS runtime LINK runtime_trace)
 mst_test(runtime_programs_test SOURCES runtime_trace/random_program_test.cpp DEPS runtime LINK runtime_trace)

@@ -2,36 +2,14 @@
 #include "tests/runtime_trace/checker.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <vector>
 
-#include <fmt/format.h>
+#include "tests/runtime_trace/model_rules.h"
 
 namespace millstream::rt {
 namespace {
-
-using Kind = TraceEvent::Kind;
-using Stamp = std::uint64_t;
-constexpr Stamp kNever = std::numeric_limits<Stamp>::max();
-
-struct Broken {
-  std::string text;
-};
-
-struct Life {
-  const TraceEvent* submitted = nullptr;
-  const TraceEvent* began = nullptr;
-  const TraceEvent* ended = nullptr;
-  const TraceEvent* dropped = nullptr;
-  const TraceEvent* failed = nullptr;
-
-  Stamp begin() const { return began != nullptr ? began->stamp : dropped != nullptr ? dropped->stamp : kNever; }
-  Stamp over() const { return ended != nullptr ? ended->stamp : dropped != nullptr ? dropped->stamp : kNever; }
-};
-
-std::string name(const TraceEvent& e) { return fmt::format("task {} ({}) of stream {}", e.sequence, e.name.empty() ? to_string(e.task) : e.name, e.stream); }
 
 struct StreamTrace {
   std::vector<Life> tasks;  // by sequence
@@ -45,11 +23,13 @@ struct StopPeriod {
 
 class Checker {
  public:
-  Checker(std::span<const TraceEvent> trace, TraceAssumptions assume) : trace_(trace), assume_(assume) {}
+  Checker(std::span<const TraceEvent> trace, TraceAssumptions assume) : trace_(trace), assume_(assume), models_(trace, assume) {}
 
   void run() {
     index();
     for (const auto& [serial, stream] : streams_) order(stream);
+    models_.check();
+    executions();
     syncs();
     context_syncs();
     waits();
@@ -61,11 +41,6 @@ class Checker {
   }
 
  private:
-  template <class... Args>
-  [[noreturn]] static void refuse(std::string_view rule, fmt::format_string<Args...> text, Args&&... args) {
-    throw Broken{std::string(rule) + ": " + fmt::format(text, std::forward<Args>(args)...)};
-  }
-
   // The first event of the same host thread behind the stamp: what it did before has returned by then.
   Stamp returned(const TraceEvent& call) const {
     const auto& stamps = by_thread_.at(call.thread);
@@ -101,6 +76,14 @@ class Checker {
     }
   }
 
+  Run run_of(const StreamTrace& s, const Life& t) const { return {t, arrival(s, t), t.ended != nullptr ? known(s, t) : kNever}; }
+  // Of streams and of tapes.
+  template <class Visit>
+  void each_run(Visit visit) const {
+    each_task([&](const StreamTrace& s, const Life& t) { visit(run_of(s, t)); });
+    for (const Run& run : tape_runs_) visit(run);
+  }
+
   void index() {
     Stamp last = 0;
     std::uint64_t last_time = 0;
@@ -111,7 +94,9 @@ class Checker {
       last_time = e.time_ns;
       if (e.thread != 0) by_thread_[e.thread].push_back(e.stamp);
     }
+    tape_runs_ = models_.runs();
     for (const TraceEvent& e : trace_) {
+      if (e.execution != 0) continue;
       switch (e.kind) {
         case Kind::submitted: {
           auto& tasks = streams_[e.stream_serial].tasks;
@@ -123,6 +108,7 @@ class Checker {
         case Kind::ended: mark(e, &Life::ended); break;
         case Kind::dropped: mark(e, &Life::dropped); break;
         case Kind::failed: mark(e, &Life::failed); break;
+        case Kind::parked: streams_[e.stream_serial].tasks[e.sequence].parked = &e; break;
         case Kind::dropping: streams_[e.stream_serial].dropping.push_back(&e); break;
         case Kind::drop_in_force: streams_[e.stream_serial].in_force.push_back(&e); break;
         default: break;
@@ -150,6 +136,12 @@ class Checker {
       if (b.begin() == kNever || a.over() < b.begin()) continue;
       refuse("O1", "{} begins at {}, before {} is over", name(*b.submitted), b.begin(), name(*a.submitted));
     }
+  }
+
+  void executions() {
+    each_task([&](const StreamTrace& s, const Life& t) {
+      if (t.submitted->task == TaskKind::execute) models_.check_execute(run_of(s, t));
+    });
   }
 
   void syncs() {
@@ -233,6 +225,21 @@ class Checker {
       if (r.dropped != nullptr) refuse("O5", "{} passes {}, which was dropped", name(e), name(*r.submitted));
       if (r.over() > t.began->stamp) refuse("O5", "{} passes at {}, before {} is over", name(e), t.began->stamp, name(*r.submitted));
     });
+    // A tape's looks at the event when its stream comes to it.
+    for (const Run& run : tape_runs_) {
+      const TraceEvent& e = *run.life.submitted;
+      if (e.task != TaskKind::outside_wait || e.latch || run.life.began == nullptr || e.object == 0) continue;
+      const auto found = records.find(e.object);
+      if (found == records.end()) refuse("O5", "{} waits for record {} of event {}, which nobody submitted", name(e), e.object, e.event);
+      const Life& r = *found->second;
+      for (const Life* other : by_event[e.event]) {
+        if (other != &r && returned_before(*r.submitted, *other->submitted) && returned(*other->submitted) < run.arrives) {
+          refuse("O5", "{} waits for {}, and {} came after that", name(e), name(*r.submitted), name(*other->submitted));
+        }
+      }
+      if (r.dropped != nullptr && run.life.failed == nullptr) refuse("O5", "{} passes {}, which was dropped", name(e), name(*r.submitted));
+      if (r.over() > run.life.began->stamp) refuse("O5", "{} passes at {}, before {} is over", name(e), run.life.began->stamp, name(*r.submitted));
+    }
   }
 
   void latches() {
@@ -241,15 +248,18 @@ class Checker {
       const TraceEvent* task;
     };
     std::map<std::uint64_t, std::vector<Change>> sets, clears;
-    each_task([&](const StreamTrace& s, const Life& t) {
+    each_run([&](const Run& run) {
+      const Life& t = run.life;
       if (t.ended == nullptr || !t.submitted->latch) return;
-      if (t.submitted->task == TaskKind::record) sets[t.submitted->object].push_back({t.ended->stamp, known(s, t), t.submitted});
-      if (t.submitted->task == TaskKind::latch_reset) clears[t.submitted->object].push_back({t.began->stamp, known(s, t), t.submitted});
+      if (t.submitted->task == TaskKind::record) sets[t.submitted->object].push_back({t.ended->stamp, run.known, t.submitted});
+      if (t.submitted->task == TaskKind::latch_reset) clears[t.submitted->object].push_back({t.began->stamp, run.known, t.submitted});
     });
-    each_task([&](const StreamTrace& s, const Life& t) {
+    each_run([&](const Run& run) {
+      const Life& t = run.life;
       const TraceEvent& e = *t.submitted;
-      if (e.task != TaskKind::wait || !e.latch || t.began == nullptr) return;
-      const Stamp arrives = arrival(s, t);
+      if ((e.task != TaskKind::wait && e.task != TaskKind::outside_wait) || !e.latch || t.began == nullptr) return;
+      if (t.failed != nullptr) return;  // its record was dropped in another context
+      const Stamp arrives = run.arrives;
       const TraceEvent* cleared = nullptr;
       bool any = false;
       for (const Change& set : sets[e.object]) {
@@ -271,15 +281,16 @@ class Checker {
       Stamp from, to;
     };
     struct Pass {
-      Stamp arrives, began;
+      Stamp arrives, began, parked;
       const TraceEvent* task;
     };
     std::map<std::uint64_t, std::vector<Set>> sets;
     std::map<std::uint64_t, std::vector<Pass>> passes;
-    each_task([&](const StreamTrace& s, const Life& t) {
-      if (t.submitted->task == TaskKind::notify_record && t.ended != nullptr) sets[t.submitted->object].push_back({t.ended->stamp, known(s, t)});
+    each_run([&](const Run& run) {
+      const Life& t = run.life;
+      if (t.submitted->task == TaskKind::notify_record && t.ended != nullptr) sets[t.submitted->object].push_back({t.ended->stamp, run.known});
       if (t.submitted->task == TaskKind::notify_wait && t.began != nullptr) {
-        passes[t.submitted->object].push_back({arrival(s, t), t.began->stamp, t.submitted});
+        passes[t.submitted->object].push_back({run.arrives, t.began->stamp, t.parked == nullptr ? 0 : t.parked->stamp, t.submitted});
       }
     });
     for (auto& entry : passes) {
@@ -300,6 +311,18 @@ class Checker {
           const auto later = std::count_if(records.begin(), records.end(), [&](const Set& r) { return r.to > moment.to && r.from < p.began; });
           if (later_passes > static_cast<std::size_t>(later) + 1) {
             refuse("notify", "{} passes a notify that was set once and recorded {} times since {}", name(*p.task), later, moment.to);
+          }
+        }
+      }
+      // First come, first served: who passes before one that stood in front of it did so by a later record than that one,
+      // and all between them had theirs. Whoever stands in the queue has not been recorded for yet.
+      for (const Pass& front : list) {
+        for (const Pass& behind : list) {
+          if (front.parked == 0 || behind.parked <= front.parked || behind.began > front.began) continue;
+          const auto served = std::count_if(list.begin(), list.end(), [&](const Pass& p) { return p.parked >= front.parked && p.parked <= behind.parked; });
+          const auto made = std::count_if(records.begin(), records.end(), [&](const Set& record) { return record.to > front.parked && record.from < behind.began; });
+          if (made < served) {
+            refuse("notify", "{} passes at {}, before {}, which waited from {} on and longer", name(*behind.task), behind.began, name(*front.task), front.parked);
           }
         }
       }
@@ -328,39 +351,40 @@ class Checker {
       if (e.kind == Kind::recover_begin && open) periods.back().recovering = e.stamp;
       if (e.kind == Kind::recover_end && open) periods.back().recovered = e.stamp;
       if (e.kind != Kind::failed) continue;
-      const Life& t = streams_[e.stream_serial].tasks[e.sequence];
+      const Run run = e.execution != 0 ? models_.run_of_failed(e) : run_of(streams_[e.stream_serial], streams_[e.stream_serial].tasks[e.sequence]);
+      const Life& t = run.life;
       if (e.stops) {
         if (modes[e.context_serial].empty()) refuse("mode", "{} stops context {}, which does not stop", name(e), e.context);
         if (open && periods.back().recovering == kNever) refuse("mode", "{} stops context {} again", name(e), e.context);
         const Stamp over = t.over();
         periods.push_back({&e, over == kNever ? kNever : std::max(e.stamp, over), kNever, kNever});
       } else if (!open) {
-        const Stamp decided_after = t.began != nullptr ? t.began->stamp : arrival(streams_[e.stream_serial], t);
+        const Stamp decided_after = t.began != nullptr ? t.began->stamp : run.arrives;
         for (const TraceEvent* mode : modes[e.context_serial]) {
           if (returned(*mode) < decided_after) refuse("mode", "{} failed and context {} goes on, though it stops on failure", name(e), e.context);
         }
       }
     }
-    each_task([&](const StreamTrace& s, const Life& t) {
-      const TraceEvent& e = *t.submitted;
-      const Life* const p = before(s, e.sequence);
-      // Let run before, and begun after: at most the first one of each stream.
-      const auto admitted_before = [&](Stamp moment) {
-        return !assume_.one_thread && e.stamp < moment && (p == nullptr || p->over() < moment);
-      };
+    // Let run before, and begun after: at most the first one of each stream.
+    const auto admitted_before = [&](const Run& run, Stamp moment) { return !assume_.one_thread && run.arrives < moment; };
+    each_run([&](const Run& run) {
+      const TraceEvent& e = *run.life.submitted;
       for (const StopPeriod& period : stops_[e.context_serial]) {
         if (period.in_force == kNever) continue;
         const auto in = [&](Stamp at) { return at > period.in_force && at < period.recovering; };
-        if (t.began != nullptr && in(t.began->stamp) && !admitted_before(period.in_force)) {
-          refuse("stop", "{} begins at {}, after {} stopped its context", name(e), t.began->stamp, name(*period.failure));
+        if (run.life.began != nullptr && in(run.life.began->stamp) && !admitted_before(run, period.in_force)) {
+          refuse("stop", "{} begins at {}, after {} stopped its context", name(e), run.life.began->stamp, name(*period.failure));
         }
-        if (assume_.one_thread && e.task != TaskKind::marker && in(e.stamp)) {
+        if (assume_.one_thread && e.kind == Kind::submitted && e.task != TaskKind::marker && in(e.stamp)) {
           refuse("stop", "{} is submitted at {}, after {} stopped its context", name(e), e.stamp, name(*period.failure));
         }
       }
+    });
+    each_task([&](const StreamTrace& s, const Life& t) {
+      const TraceEvent& e = *t.submitted;
       if (assume_.complete && s.dropping.size() != s.in_force.size()) refuse("stop", "stream {} drops {} times, and it is in force {} times", e.stream, s.dropping.size(), s.in_force.size());
       for (const TraceEvent* d : s.in_force) {
-        if (e.sequence < d->sequence && t.began != nullptr && t.began->stamp > d->stamp && !admitted_before(d->stamp)) {
+        if (e.sequence < d->sequence && t.began != nullptr && t.began->stamp > d->stamp && !admitted_before(run_of(s, t), d->stamp)) {
           refuse("stop", "{} begins at {}, and was to be dropped from {} on", name(e), t.began->stamp, d->stamp);
         }
       }
@@ -370,21 +394,30 @@ class Checker {
   void drops() {
     each_task([&](const StreamTrace& s, const Life& t) {
       if (t.dropped == nullptr || t.failed != nullptr) return;
-      const TraceEvent& e = *t.submitted;
       for (const TraceEvent* d : s.dropping) {
-        if (d->stamp < t.dropped->stamp && e.sequence < d->sequence) return;
+        if (d->stamp < t.dropped->stamp && t.submitted->sequence < d->sequence) return;
       }
-      for (const StopPeriod& period : stops_[e.context_serial]) {
-        // Decided before the context went on, though stamped after.
-        const Stamp decided_after = assume_.one_thread ? t.dropped->stamp : arrival(s, t);
-        if (period.failure->stamp < t.dropped->stamp && decided_after < period.recovered) return;
-      }
-      refuse("drop", "{} is dropped at {} and nothing stopped it", name(e), t.dropped->stamp);
+      dropped_by_a_stop(run_of(s, t));
     });
+    for (const Run& run : tape_runs_) {
+      if (run.life.dropped != nullptr && run.life.failed == nullptr && !models_.given_up(run)) dropped_by_a_stop(run);
+    }
+  }
+
+  void dropped_by_a_stop(const Run& run) {
+    const Stamp at = run.life.dropped->stamp;
+    for (const StopPeriod& period : stops_[run.life.submitted->context_serial]) {
+      // Decided before the context went on, though stamped after.
+      const Stamp decided_after = assume_.one_thread ? at : run.arrives;
+      if (period.failure->stamp < at && decided_after < period.recovered) return;
+    }
+    refuse("drop", "{} is dropped at {} and nothing stopped it", name(*run.life.submitted), at);
   }
 
   const std::span<const TraceEvent> trace_;
   const TraceAssumptions assume_;
+  const ModelRules models_;
+  std::vector<Run> tape_runs_;
   std::map<std::uint64_t, StreamTrace> streams_;             // by serial
   std::map<std::uint32_t, std::vector<Stamp>> by_thread_;
   std::map<std::uint64_t, std::vector<StopPeriod>> stops_;   // by context serial

@@ -22,8 +22,9 @@ struct TraceAssumptions {
 
 /// nullopt: allowed. Else the rule, and the tasks that break it:
 ///   stamps, once (run or dropped exactly once), O1 order, O3 submit, O4 sync and query, O5 record and wait, O6 callback,
-///   O7 what a sync covers, O8 context sync, O9 failed tasks are over, latch, notify, drop (only for a cause), stop (what
-///   must be dropped), mode (which failures stop).
+///   O7 what a sync covers, O8 context sync, O9 failed tasks are over, O10 executions one after the other and in the order
+///   asked for, activation (what starts a stream of a model), label, latch, notify, drop (only for a cause), stop (what must
+///   be dropped), mode (which failures stop).
 std::optional<std::string> check_trace(std::span<const TraceEvent> trace, TraceAssumptions assume = {});
 
 }  // namespace millstream::rt

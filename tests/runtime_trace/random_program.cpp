@@ -4,81 +4,20 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "millstream/runtime/objects.h"
 #include "tests/runtime_trace/checker.h"
+#include "tests/runtime_trace/random_model.h"
 
 namespace millstream::rt {
 namespace {
-
-struct Random {
-  std::uint64_t state;
-  std::uint64_t next() {  // splitmix64
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(next() % n); }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
-};
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdull; }
-
-// What value kernels are launched with: the stream's number changes by `id` and by what another stream has left.
-struct Update {
-  std::uint64_t* number;
-  std::uint64_t id;
-  const std::uint64_t* read;
-  std::uint64_t* write;
-};
-void apply(const Update& u) {
-  if (u.read != nullptr) *u.number = mix(*u.number, *u.read);
-  *u.number = mix(*u.number, u.id);
-  if (u.write != nullptr) *u.write = *u.number;
-}
-Result<void> update_body(const KernelCall& call) {
-  Update u{};
-  std::memcpy(&u, call.arguments.data(), call.arguments.size());
-  apply(u);
-  return {};
-}
-Result<void> fail_body(const KernelCall& call) {
-  update_body(call).ok();
-  return Error{ErrorCode::kernel, "as the program wants"};
-}
-Result<void> throw_body(const KernelCall& call) {
-  update_body(call).ok();
-  throw std::runtime_error("as the program wants");
-}
-const KernelFunction kUpdate{"update", update_body, 3, 0};
-const KernelFunction kSlowUpdate{"slow_update", update_body, 40, 1};
-const KernelFunction kFail{"fail", fail_body, 2, 0};
-const KernelFunction kThrow{"throw", throw_body, 2, 0};
-const KernelFunction kNothing{"nothing", nullptr, 1, 0};
-
-struct Callback {
-  Update update;
-  Context* context = nullptr;
-  bool throws = false;
-  std::atomic<int>* wrong_codes = nullptr;
-};
-void call_back(void* p) {
-  auto& c = *static_cast<Callback*>(p);
-  apply(c.update);
-  const Result<void> sync = c.context->synchronize();
-  if (sync.ok() || sync.error().code != ErrorCode::in_callback) ++*c.wrong_codes;
-  if (c.throws) throw std::runtime_error("as the program wants");
-}
 
 // A handle that one thread may replace while others use it.
 template <class T>
@@ -86,8 +25,11 @@ class Shared {
  public:
   void put(T object) {
     auto made = std::make_shared<T>(std::move(object));
+    share(std::move(made));
+  }
+  void share(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
-    object_.swap(made);
+    object_.swap(object);
   }
   std::shared_ptr<T> get() {
     const std::lock_guard lock(mutex_);
@@ -113,6 +55,16 @@ struct Lanes {
   std::uint64_t expected = 0;  // the owner's
 };
 
+// A model, or none yet. One with a home is executed there only, so what it leaves is known to what follows there.
+struct Instance {
+  std::uint32_t context = 0;
+  std::uint32_t owner = 0;
+  std::uint32_t home = 0;
+  bool at_home = false;
+  Shared<RandomModel> model;
+  std::atomic<std::uint32_t> executions{0};  // not yet expected
+};
+
 // The programs that run now, for the watchdog.
 struct Running {
   std::string name;
@@ -134,6 +86,9 @@ class Program {
     profile_.tasks_per_stream = random_.one_in(4) ? 4 : 1024;
     profile_.devices = 4;
     if (random_.one_in(2)) profile_.delay_seed = seed;
+    profile_.max_tasks_per_execution = 400;
+    // What runs straight through has a faster way that shows in no trace.
+    traced_ = place.backend == BackendId::sim || !calm_ || !random_.one_in(3);
   }
 
   ProgramRun run() {
@@ -146,7 +101,7 @@ class Program {
       const std::lock_guard lock(running_mutex);
       running[this] = {title(), state, std::chrono::steady_clock::now()};
     }
-    device->start_trace();
+    if (traced_) device->start_trace();
     create(*device);
     std::vector<std::thread> hosts;
     for (std::uint32_t t = 1; t < threads_; ++t) hosts.emplace_back([this, t] { host(t); });
@@ -163,8 +118,10 @@ class Program {
     if (state->event_ids.in_use() != 0) note(fmt::format("{} event ids are in use at the end", state->event_ids.in_use()));
     if (state->notify_numbers.in_use() != 0) note("notify numbers are in use at the end");
     if (state->stream_numbers.in_use() != 0) note(fmt::format("{} stream numbers are in use at the end", state->stream_numbers.in_use()));
+    if (state->model_numbers.in_use() != 0) note(fmt::format("{} model numbers are in use at the end", state->model_numbers.in_use()));
+    if (state->label_numbers.in_use() != 0) note(fmt::format("{} label numbers are in use at the end", state->label_numbers.in_use()));
     const bool sim = place_.backend == BackendId::sim;
-    if (const auto refused = check_trace(out.trace, {sim && threads_ == 1, !sim, true})) note(*refused);
+    if (const auto refused = traced_ ? check_trace(out.trace, {sim && threads_ == 1, !sim, true}) : std::nullopt) note(*refused);
     if (!wrong_.empty()) out.wrong = fmt::format("{}: {}", title(), wrong_);
     return out;
   }
@@ -200,6 +157,16 @@ class Program {
         latches_.emplace_back().put(std::move(*contexts_[c]->create_event(Event::Kind::latch, {true, random_.one_in(2)})));
         notifies_.emplace_back().put(std::move(*contexts_[c]->create_notify()));
       }
+      StreamOptions options;
+      options.persistent = options.shared = options.huge = true;
+      shared_.push_back(std::move(*contexts_[c]->create_stream(options)));
+    }
+    for (std::uint32_t i = random_.below(4); i != 0; --i) {
+      Instance& instance = instances_.emplace_back();
+      instance.home = random_.below(streams);
+      instance.context = lanes_[instance.home].context;
+      instance.owner = lanes_[instance.home].owner;
+      instance.at_home = random_.one_in(2);
     }
   }
 
@@ -233,7 +200,8 @@ class Program {
     }
     static const std::set<ErrorCode> wild = {ErrorCode::context_stopped, ErrorCode::deadlock,      ErrorCode::stream_aborted,
                                              ErrorCode::wait_timeout,    ErrorCode::kernel_failed, ErrorCode::host_func_failed,
-                                             ErrorCode::bad_handle};
+                                             ErrorCode::bad_handle,      ErrorCode::model_aborted, ErrorCode::task_timeout,
+                                             ErrorCode::bad_state};
     if (!calm_ && wild.count(code)) return;
     if (threads_ > 1 && code == ErrorCode::bad_handle) return;  // another host has closed it
     note(fmt::format("{} answers: {}", what, to_string(answer.error())));
@@ -267,6 +235,7 @@ class Program {
   }
 
   void call(Random& random, const std::vector<std::uint32_t>& own) {
+    if (!instances_.empty() && random.one_in(5)) return use(random, instances_[random.below(static_cast<std::uint32_t>(instances_.size()))], own.front());
     Lanes& lane = lanes_[own[random.below(static_cast<std::uint32_t>(own.size()))]];
     // Of any thread, for what leaves numbers alone.
     Lanes& any = lanes_[random.below(static_cast<std::uint32_t>(lanes_.size()))];
@@ -319,6 +288,81 @@ class Program {
     }
     if (draw < 98) return allow("recover", contexts_[any.context]->recover());
     contexts_[any.context]->take_errors();
+  }
+
+  // A model: built, executed, ended. `mine`: a stream of the calling thread.
+  void use(Random& random, Instance& instance, std::uint32_t mine) {
+    const bool owned = lanes_[mine].owner == instance.owner;
+    const auto model = instance.model.get();
+    if (model == nullptr) return owned ? build(random, instance) : void();
+    const std::uint32_t draw = random.below(10);
+    if (draw < 5) return execute_async(random, instance, *model, owned);
+    if (draw < 8) {
+      // The default stream's order is not the home's.
+      if (instance.at_home && !(owned && lanes_[instance.home].stream.get()->state()->is_default)) return;
+      const Result<void> done = model->model().execute(deadline(random));
+      allow("execute", done, kSyncErrors);
+      return executed(instance, *model);
+    }
+    if (draw == 8) return owned ? end(random, instance, *model) : void();
+    if (calm_) return;
+    if (random.one_in(3)) return allow("unbind", model->model().unbind(model->stream(random.below(8))), {ErrorCode::not_bound});
+    allow("abort model", model->model().abort());
+  }
+
+  void build(Random& random, Instance& instance) {
+    ModelPlace place;
+    place.context = contexts_[instance.context].get();
+    const auto home = lanes_[instance.home].stream.get();
+    place.home = home.get();
+    place.shared = &shared_[instance.context];
+    {
+      const std::lock_guard lock(cells_mutex_);
+      place.memory = &memories_.emplace_back();
+    }
+    place.calm = calm_;
+    for (auto* list : {&snapshots_, &latches_}) {
+      for (auto& e : *list) place.events.push_back(e.get());
+    }
+    for (auto& n : notifies_) place.notifies.push_back(n.get());
+    place.wrong_codes = &wrong_codes_;
+    Result<std::shared_ptr<RandomModel>> model = RandomModel::build(random.next(), place);
+    if (!model.ok()) return allow("build", Result<void>(model.error()));
+    instance.model.share(*model);
+  }
+
+  void execute_async(Random& random, Instance& instance, RandomModel& model, bool owned) {
+    if (instance.at_home && !owned) return;
+    Lanes* from = &lanes_[instance.home];
+    for (int i = 0; i < 4 && !instance.at_home; ++i) {
+      Lanes& other = lanes_[random.below(static_cast<std::uint32_t>(lanes_.size()))];
+      if (other.context == instance.context) from = &other;
+    }
+    const Result<void> done = model.model().execute_async(*from->stream.get());
+    allow("execute_async", done);
+    if (!done.ok()) return;
+    executed(instance, model);
+    if (calm_ && instance.at_home && random.one_in(2)) update(random, *from, model.result(), model.expected_result(), nullptr);
+  }
+
+  void executed(Instance& instance, RandomModel& model) {
+    if (!calm_) return;
+    if (instance.at_home) {
+      model.expect_execution();
+    } else {
+      ++instance.executions;
+    }
+  }
+
+  // Executions of a calm one are over before it ends, so that each of them counts.
+  void end(Random& random, Instance& instance, RandomModel& model) {
+    if (calm_ && !instance.at_home) return;
+    if (calm_) {
+      allow("synchronize before a model's end", lanes_[instance.home].stream.get()->synchronize(), kTaskErrors);
+      if (!model.as_expected()) note("a model's numbers differ from a serial run's");
+    }
+    if (random.one_in(2)) allow("close model", model.model().close());
+    instance.model.clear();
   }
 
   // A number from one stream to another of the same thread, by an event of its own, a latch or a notify.
@@ -383,6 +427,14 @@ class Program {
     for (std::size_t i = 0; calm_ && i < lanes_.size(); ++i) {
       if (*lanes_[i].number() != lanes_[i].expected) note(fmt::format("the numbers of stream {} differ from a serial run's", lanes_[i].stream.get()->number()));
     }
+    for (Instance& instance : instances_) {
+      const auto model = instance.model.get();
+      if (model == nullptr || !calm_) continue;
+      for (std::uint32_t i = instance.executions; i != 0; --i) model->expect_execution();
+      if (!model->as_expected()) note(fmt::format("a model's numbers differ from a serial run's after {} executions", instance.executions.load()));
+    }
+    instances_.clear();
+    shared_.clear();
     for (Lanes& lane : lanes_) lane.stream.clear();
     snapshots_.clear();
     latches_.clear();
@@ -398,12 +450,14 @@ class Program {
   const std::uint64_t seed_;
   const ProgramPlace place_;
   Random random_;
+  bool traced_ = true;
   bool calm_ = false;  // nothing is dropped, so numbers are known
   std::uint32_t threads_ = 1;
   Profile profile_;
 
   std::mutex cells_mutex_;
   std::deque<std::uint64_t> cells_;
+  std::deque<std::deque<std::uint64_t>> memories_;  // of models
   std::vector<std::unique_ptr<Callback>> callbacks_;
   std::atomic<int> wrong_codes_{0};
 
@@ -413,20 +467,29 @@ class Program {
   std::vector<std::uint32_t> event_context_;
   std::deque<Shared<Notify>> notifies_;
 
+  std::vector<Stream> shared_;  // by context
+  std::deque<Instance> instances_;
+
   std::mutex wrong_mutex_;
   std::string wrong_;
 };
 
 // What every stream had left to do.
 std::string unfinished(const std::vector<TraceEvent>& trace) {
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> left;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::string> left;
+  std::map<std::uint64_t, std::string> executions;
   for (const TraceEvent& e : trace) {
-    const std::pair key{e.stream_serial, e.sequence};
+    const std::tuple key{e.stream_serial, e.execution == 0 ? 0 : e.model_serial, e.sequence};
+    if (e.kind == TraceEvent::Kind::execution_asked) executions[e.object] = fmt::format("execution {} of model {}, asked for", e.object, e.model);
+    if (e.kind == TraceEvent::Kind::execution_begin) executions[e.object] += ", running";
+    if (e.kind == TraceEvent::Kind::execution_end) executions.erase(e.object);
+    if (e.kind == TraceEvent::Kind::began && e.execution != 0) left[key] = fmt::format("stream {} of model {} task {} ({}, object {})", e.stream, e.model, e.sequence, e.name, e.object);
     if (e.kind == TraceEvent::Kind::submitted) left[key] = fmt::format("stream {} task {} ({}, object {})", e.stream, e.sequence, e.name, e.object);
     if (e.kind == TraceEvent::Kind::began) left[key] += ", running";
     if (e.kind == TraceEvent::Kind::ended || e.kind == TraceEvent::Kind::dropped) left.erase(key);
   }
   std::string text;
+  for (const auto& [object, line] : executions) text += "  " + line + "\n";
   for (const auto& [key, line] : left) text += "  " + line + "\n";
   return text;
 }
@@ -438,8 +501,10 @@ ProgramRun run_random_program(std::uint64_t seed, const ProgramPlace& place) { r
 std::string to_text(const std::vector<TraceEvent>& trace) {
   std::string text;
   for (const TraceEvent& e : trace) {
-    text += fmt::format("{} {} {} {}/{} {}/{} {} {} {} {} {} {} {} {}\n", e.stamp, to_string(e.kind), e.name, e.stream, e.stream_serial, e.context,
+    text += fmt::format("{} {} {} {}/{} {}/{} {} {} {} {} {} {} {} {}", e.stamp, to_string(e.kind), e.name, e.stream, e.stream_serial, e.context,
                         e.context_serial, e.sequence, e.object, e.worker, e.thread, e.event, e.latch, e.stops, e.time_ns);
+    if (e.model != TraceEvent::kNoModel) text += fmt::format(" model {}/{} execution {}", e.model, e.model_serial, e.execution);
+    text += '\n';
   }
   return text;
 }

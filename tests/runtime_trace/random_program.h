@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs against the runtime, drawn from a seed: streams of two contexts, priorities, events of both kinds, notifies,
-// callbacks, copies, failures, aborts, deadlines, from one to three host threads.
+// callbacks, copies, failures, aborts, deadlines, model instances, from one to three host threads.
 #pragma once
 
 #include <cstdint>

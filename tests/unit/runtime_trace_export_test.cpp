@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "millstream/runtime/device.h"
+#include "millstream/runtime/model_state.h"
 #include "millstream/runtime/trace_export.h"
 
 namespace millstream {
@@ -64,14 +65,22 @@ TEST(TraceExport, AModelsRecordsAndWaitsHaveTheirArrowsInEveryExecution) {
                                 b.launch(step, {}, {}), model.end_tasks(a), model.finish(), model.execute(), model.execute()}) {
     ASSERT_TRUE(r.ok()) << to_string(r.error());
   }
-  const auto json = nlohmann::json::parse(rt::to_chrome_json(device->take_trace(), 0));
+  const std::vector<rt::TraceEvent> trace = device->take_trace();
+  const auto json = nlohmann::json::parse(rt::to_chrome_json(trace, 0));
   int steps = 0, arrows = 0;
+  std::vector<int> executions;
   for (const auto& event : json["traceEvents"]) {
-    steps += event["ph"] == "X" && event["name"] == "step";
     arrows += event["ph"] == "f";
+    if (event["ph"] != "X" || event["name"] != "step") continue;
+    ++steps;
+    EXPECT_EQ(event["args"]["model"], model.state()->number);
+    executions.push_back(event["args"]["execution"]);
   }
   EXPECT_EQ(steps, 4);
   EXPECT_EQ(arrows, 2);
+  EXPECT_EQ(executions, (std::vector<int>{1, 1, 2, 2}));
+  const std::string row = "\n0," + std::to_string(model.state()->number) + ",0,";
+  EXPECT_NE(rt::to_op_summary_csv(trace, 0).find(row), std::string::npos);
 }
 
 }  // namespace
