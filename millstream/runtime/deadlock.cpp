@@ -192,6 +192,9 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
   return out;
 }
 
+namespace {
+
+// Among what has not begun.
 bool has_recorder(DeviceState& device, const Awaited& awaited) {
   const std::lock_guard control(device.control);
   bool found = false;
@@ -203,6 +206,14 @@ bool has_recorder(DeviceState& device, const Awaited& awaited) {
     }
   }
   return found;
+}
+
+}  // namespace
+
+bool nobody_records(DeviceState& device, const Awaited& awaited) {
+  // What begins while it looks may be what records it.
+  const std::uint64_t before = device.machine->activity();
+  return device.machine->quiescent() && !has_recorder(device, awaited) && device.machine->quiescent() && device.machine->activity() == before;
 }
 
 void report(const Stuck& stuck) {

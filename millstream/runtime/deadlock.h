@@ -27,8 +27,9 @@ struct Stuck {
 /// recorder. O(queued tasks).
 std::optional<Stuck> find_stuck(DeviceState& device);
 
-/// Whether a queued task of the device records it. The device is quiescent.
-bool has_recorder(DeviceState& device, const Awaited& awaited);
+/// The device stands still and no queued task of it records `awaited`; that it has not been recorded meanwhile the caller
+/// asks behind this.
+bool nobody_records(DeviceState& device, const Awaited& awaited);
 
 /// Fails the waits.
 void report(const Stuck& stuck);

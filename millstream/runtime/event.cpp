@@ -49,7 +49,7 @@ Result<void> Event::synchronize(Deadline deadline) {
       return Error{ErrorCode::event_sync_timeout, fmt::format("{}: {} was not recorded within {} ms", kCall, name(*state_),
                                                               std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
     }
-    if (device.machine->quiescent() && !has_recorder(device, *last)) {
+    if (nobody_records(device, *last) && !last->signal.done()) {
       return Error{ErrorCode::deadlock, fmt::format("DEADLOCK (suspected): {}: nothing on device {} records {}", kCall, device.number, name(*state_))}
           .help("record it before the host waits, or wait with a deadline");
     }

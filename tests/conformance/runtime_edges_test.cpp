@@ -321,5 +321,23 @@ TEST_P(OnEveryBackend, ADeviceClosesWithATimerArmed) {
   EXPECT_TRUE(state.expired());
 }
 
+// A host that looks whether anything still records its event while that very record is made.
+TEST_P(OnEveryBackend, ARecordThatIsMadeWhileItsHostLosesPatienceIsNoDeadlock) {
+  Profile profile;
+  profile.orphan_wait_ms = 1;
+  open(profile);
+  Stream a = stream();
+  Event e = event(Event::Kind::snapshot);
+  Bodies bodies;
+  for (int i = 0; i < 400; ++i) {
+    EXPECT_OK(bodies.launch(a, [i]() -> Result<void> {
+      std::this_thread::sleep_for(std::chrono::microseconds(900 + i % 200));
+      return {};
+    }));
+    EXPECT_OK(a.record(e));
+    EXPECT_OK(e.synchronize());
+  }
+}
+
 }  // namespace
 }  // namespace millstream
