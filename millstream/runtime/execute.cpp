@@ -56,7 +56,7 @@ void begin(ModelState& model) {
   for (const auto& binding : model.bindings) {
     if (binding->role == StreamRole::head) heads.push_back(binding.get());
   }
-  model.live.store(heads.size(), std::memory_order_seq_cst);
+  model.live.begin(heads.size());
   // All before the first may run: it may activate another, which then starts again at its end.
   for (BindingState* head : heads) head->lane.token.add();
   for (BindingState* head : heads) head->lane.context.device.machine->make_ready(head->lane);
@@ -141,15 +141,13 @@ void start(Lane& lane, Task& task, BindingState& target) {
   ModelState& model = *target.model;
   TraceRecorder& trace = lane.context.device.trace;
   if (trace.on()) trace.activates(lane, task, target.lane, 0);
-  model.live.fetch_add(1, std::memory_order_seq_cst);
-  switch (target.lane.token.add_below(2)) {
+  switch (model.live.start(target.lane.token, 2)) {
     case RunToken::Added::first:
       target.lane.context.device.machine->make_ready(target.lane);
       return;
     case RunToken::Added::yes:
       return;  // it starts again at its end
     case RunToken::Added::no:
-      model.live.fetch_sub(1, std::memory_order_seq_cst);  // this lane is live too
       return fail(lane, task, Error{ErrorCode::bad_state, fmt::format("{} runs and will be started again already", target.stream.name())});
   }
 }
@@ -166,10 +164,8 @@ void jump(Lane& lane, Task& task, const LabelState& label) {
     lane.place = label.at - 1;
     return;
   }
-  target.model->live.fetch_add(1, std::memory_order_seq_cst);
   // The token first: of two streams that jump to it at once one goes there.
-  if (target.lane.token.add_below(1) == RunToken::Added::no) {
-    target.model->live.fetch_sub(1, std::memory_order_seq_cst);
+  if (target.model->live.start(target.lane.token, 1) == RunToken::Added::no) {
     return fail(lane, task, Error{ErrorCode::bad_state, fmt::format("a jump to a label of {}, which runs", target.stream.name())});
   }
   target.lane.place = label.at;
@@ -220,10 +216,9 @@ void drop_execution(ModelState& model, Error why) {
 bool end_of_tape(Lane& lane) {
   ModelState& model = *lane.binding->model;
   lane.place = 0;
-  const bool over = lane.token.remove(1);
-  // The lane may run in the next execution from here on.
-  if (model.live.fetch_sub(1, std::memory_order_seq_cst) == 1) end_of_execution(model);
-  return !over;
+  const auto end = model.live.end(lane.token);
+  if (end.over) end_of_execution(model);
+  return !end.idle;
 }
 
 Task* first_task(Lane& lane) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "millstream/runtime/activations.h"
 #include "millstream/runtime/model.h"
 #include "millstream/runtime/objects.h"
 #include "millstream/runtime/step.h"
@@ -112,7 +113,7 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   std::uint64_t executions = 0;  ///< begun so far: the number of the one that runs
 
   /// Tapes that are active or will be: heads at the start, an activation before its task completes.
-  std::atomic<std::uint64_t> live{0};
+  BasicActivations<RealAtomics> live;
   std::atomic<std::uint64_t> tasks_run{0};
   std::atomic<bool> dropping{false};
   std::mutex error_mutex;

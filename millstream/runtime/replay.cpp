@@ -84,7 +84,7 @@ bool Replay::cut() {
       out_.push_back(to);
     }
   }
-  arrivals_ = std::make_unique<std::atomic<std::uint64_t>[]>(segments_.size());
+  arrivals_ = std::make_unique<BasicArrivals<RealAtomics>[]>(segments_.size());
   return true;
 }
 

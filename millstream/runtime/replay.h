@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "millstream/runtime/arrivals.h"
 #include "millstream/runtime/model_state.h"
 
 namespace millstream::rt {
@@ -77,7 +78,7 @@ class Replay {
   std::uint32_t find(Slice& own);
   void wake(Slice& slice);
   bool arrive(std::uint32_t segment) {
-    return arrivals_[segment].fetch_add(1, std::memory_order_acq_rel) + 1 == epoch_.load(std::memory_order_relaxed) * segments_[segment].in_degree;
+    return arrivals_[segment].arrive(epoch_.load(std::memory_order_relaxed), segments_[segment].in_degree);
   }
   void run_tasks(const Segment& segment);
 
@@ -87,7 +88,7 @@ class Replay {
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> heads_;        // the first segment of each tape
   std::vector<std::uint32_t> out_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> arrivals_;
+  std::unique_ptr<BasicArrivals<RealAtomics>[]> arrivals_;
   std::vector<std::uint32_t> home_;         // by tape: its slice
   std::vector<std::unique_ptr<Slice>> slices_;
   std::atomic<std::uint64_t> epoch_{0};

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/runtime/activations.h"
+#include "millstream/runtime/arrivals.h"
 #include "millstream/runtime/parking.h"
 #include "millstream/runtime/run_token.h"
 #include "millstream/runtime/signal.h"
@@ -389,6 +391,148 @@ TEST(Interleave, ADestroyAgainstASynchronise) {
   expect_sound("destroy against synchronise", destroy_and_sync<Sound, false>);
   expect_caught("destroy against synchronise, the look under the lock left out", destroy_and_sync<Sound, true>);
   expect_caught("destroy against synchronise, counters and lock without atomic steps", destroy_and_sync<Broken, false>);
+}
+
+// ---- an activation against the end of the tape that it starts
+
+// Counts as live only what has its token already.
+template <class P>
+struct LateActivations {
+  typename P::template Atomic<std::uint64_t> live{0};
+  void begin(std::uint64_t heads) { live.store(heads); }
+  auto start(rt::BasicRunToken<P>& token, std::uint64_t most) {
+    const auto added = token.add_below(most);
+    if (added != rt::BasicRunToken<P>::Added::no) live.fetch_add(1);
+    return added;
+  }
+  auto end(rt::BasicRunToken<P>& token) {
+    const bool idle = token.remove(1);
+    return typename rt::BasicActivations<P>::End{idle, live.fetch_sub(1) == 1};
+  }
+};
+
+// Heads that each start one more tape, which is a head itself if `Head`, by an activation, or by a jump if `Jump`.
+template <class P, template <class> class Activations, std::size_t Heads, bool Head, bool Jump>
+struct ExecutionModel {
+  using Token = rt::BasicRunToken<P>;
+  Activations<P> live;
+  std::array<Token, Heads> heads;
+  Token target;
+  typename P::template Atomic<int> ready{0};
+  typename P::template Atomic<bool> over{false};
+  std::size_t started = Head, refused = 0, passes = 0;
+  int holders = 0, ends = 0;
+
+  ExecutionModel() {
+    live.begin(Heads + Head);
+    for (Token& head : heads) head.add();
+    if (Head) {
+      target.add();
+      ready.store(1);
+    }
+  }
+  // Whether the lane is idle.
+  bool end(Token& token) {
+    const auto end = live.end(token);
+    if (!end.over) return end.idle;
+    require(++ends == 1, "the execution ends twice");
+    require(end.idle && passes == started, "the execution ends before a tape that was started has run");
+    over.store(true);
+    return true;
+  }
+  void run_head(std::size_t i) {
+    require(ends == 0, "a tape runs after the end of its execution");
+    const auto added = live.start(target, Jump ? 1 : 2);
+    ++(added == Token::Added::no ? refused : started);
+    if (added == Token::Added::first) ready.fetch_add(1);
+    end(heads[i]);
+  }
+  // A worker: the target's passes, until the execution has ended.
+  void serve() {
+    for (unsigned round = 0; !over.load(); ++round) {
+      int seen = ready.load();
+      if (seen == 0 || !ready.compare_exchange_strong(seen, seen - 1)) {
+        P::relax(round);
+        continue;
+      }
+      do {
+        require(++holders == 1, "two hold the lane");
+        require(ends == 0, "a tape runs after the end of its execution");
+        ++passes;
+        --holders;
+      } while (!end(target));
+    }
+  }
+  std::optional<std::string> wrong() const {
+    if (ends == 1 && passes == started && started + refused == Heads + Head && target.pending() == 0) return std::nullopt;
+    return fmt::format("the execution ended {} times, {} of {} starts ran, {} were refused", ends, passes, started, refused);
+  }
+};
+template <class P, template <class> class Activations, std::size_t Heads, bool Head, bool Jump>
+Program activate_and_end() {
+  auto m = std::make_shared<ExecutionModel<P, Activations, Heads, Head, Jump>>();
+  Program p{{[m] { m->serve(); }}, [m] { return m->wrong(); }};
+  for (std::size_t i = 0; i < Heads; ++i) p.threads.push_back([m, i] { m->run_head(i); });
+  return p;
+}
+
+TEST(Interleave, AnActivationAgainstTheEndOfItsTape) {
+  expect_sound("two activations against end", activate_and_end<Sound, rt::BasicActivations, 2, false, false>);
+  expect_sound("activation against the end of a tape that runs", activate_and_end<Sound, rt::BasicActivations, 1, true, false>);
+  expect_sound("two jumps to one tape against its end", activate_and_end<Sound, rt::BasicActivations, 2, false, true>);
+  expect_caught("activation against end, counted as live behind its token", activate_and_end<Sound, LateActivations, 1, true, false>);
+  expect_caught("two activations against end, counters without atomic steps", activate_and_end<Broken, rt::BasicActivations, 2, false, false>);
+  expect_caught("two jumps to one tape, the token's compare-exchange a plain store", activate_and_end<Broken, rt::BasicActivations, 2, false, true>);
+}
+
+// ---- a segment's arrivals over epochs that wrap
+
+// Takes whatever is not less for the last arrival.
+template <class P, class Number>
+struct OrderedArrivals {
+  typename P::template Atomic<Number> made{0};
+  explicit OrderedArrivals(Number before) : made(before) {}
+  bool arrive(Number epoch, Number each) { return static_cast<Number>(made.fetch_add(1) + 1) >= static_cast<Number>(epoch * each); }
+};
+
+// Segments that all must have run before the joint one, which begins the next epoch; the epochs go over the end of a byte.
+template <class P, template <class, class> class Arrivals, std::size_t Before, int Epochs>
+struct EpochModel {
+  using Byte = std::uint8_t;
+  static constexpr Byte kFirst = 255;  // the next is 0
+  typename P::template Atomic<Byte> epoch{kFirst};
+  Arrivals<P, Byte> arrivals{static_cast<Byte>((kFirst - 1) * Before)};
+  typename P::template Atomic<int> done{0};
+  std::array<int, Before> ran{};
+
+  void run(std::size_t i) {
+    for (int round = 0; round < Epochs; ++round) {
+      for (unsigned wait = 0; done.load() < round; ++wait) P::relax(wait);
+      ++ran[i];
+      if (!arrivals.arrive(epoch.load(), Before)) continue;
+      for (const int n : ran) require(n == round + 1, "the joint segment runs before the epoch's others");
+      epoch.store(static_cast<Byte>(epoch.load() + 1));
+      require(done.fetch_add(1) == round, "the joint segment runs twice in an epoch");
+    }
+  }
+  std::optional<std::string> wrong() const {
+    if (done.load() == Epochs) return std::nullopt;
+    return fmt::format("the joint segment ran in {} of {} epochs", done.load(), Epochs);
+  }
+};
+template <class P, template <class, class> class Arrivals, std::size_t Before, int Epochs>
+Program epochs() {
+  auto m = std::make_shared<EpochModel<P, Arrivals, Before, Epochs>>();
+  Program p{{}, [m] { return m->wrong(); }};
+  for (std::size_t i = 0; i < Before; ++i) p.threads.push_back([m, i] { m->run(i); });
+  return p;
+}
+
+TEST(Interleave, ArrivalsOverEpochsThatWrap) {
+  expect_sound("two arrivals an epoch, over the wrap", epochs<Sound, rt::BasicArrivals, 2, 3>);
+  expect_sound("three arrivals an epoch, over the wrap", epochs<Sound, rt::BasicArrivals, 3, 2>);
+  expect_caught("arrivals over the wrap, compared by order", epochs<Sound, OrderedArrivals, 3, 2>);
+  expect_caught("arrivals over the wrap, the counter without atomic steps", epochs<Broken, rt::BasicArrivals, 2, 3>);
 }
 
 }  // namespace
