@@ -257,6 +257,31 @@ TEST_P(OnEveryBackend, TheNumberOfAnIdleStreamIsFreeAsSoonAsItIsDestroyed) {
   EXPECT_EQ(device->state()->stream_numbers.in_use(), before - 1);
 }
 
+TEST_P(OnEveryBackend, AStreamThatWasLetGoIsClearedAwayWhenAnotherEnds) {
+  const std::uint32_t before = device->state()->stream_numbers.in_use();
+  Stream a = stream(), b = stream();
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  const auto state = a.state();
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(context->synchronize());
+  while (state->lane.token.pending() != 0) std::this_thread::yield();
+  EXPECT_OK(b.close());
+  EXPECT_EQ(before, device->state()->stream_numbers.in_use());
+}
+
+TEST_P(OnEveryBackend, AnErrorSaysHowManyMoreFailed) {
+  Stream s = stream();
+  const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
+  for (const int failures : {1, 3}) {
+    for (int i = 0; i < failures; ++i) EXPECT_OK(s.launch(fails, {}, {}));
+    const Result<void> failed = s.synchronize();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failures == 3, to_string(failed.error()).find("and 2 more failed") != std::string::npos) << to_string(failed.error());
+    EXPECT_EQ(failures == 3, to_string(failed.error()).find(" more failed") != std::string::npos) << to_string(failed.error());
+    EXPECT_OK(s.synchronize());
+  }
+}
+
 TEST_P(OnEveryBackend, AFullQueueHasRoomWhenACallbackEnds) {
   Profile profile;
   profile.tasks_per_stream = 1;
