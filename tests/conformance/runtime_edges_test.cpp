@@ -269,6 +269,97 @@ TEST_P(OnEveryBackend, AStreamThatWasLetGoIsClearedAwayWhenAnotherEnds) {
   EXPECT_EQ(before, device->state()->stream_numbers.in_use());
 }
 
+TEST_P(OnEveryBackend, TheNumberOfAStreamThatWasLetGoIsTheNextOneWhenItHasEnded) {
+  Stream a = stream();
+  const std::uint32_t number = a.number();
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  const auto state = a.state();
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(context->synchronize());
+  while (state->lane.token.pending() != 0) std::this_thread::yield();
+  EXPECT_EQ(number, stream().number());
+}
+
+TEST_P(OnEveryBackend, AHostThatHelpsMayBeTheOnlyWorker) {
+  Profile profile;
+  profile.workers = 1;
+  profile.host_helps = true;
+  open(profile);
+  Stream a = stream(), b = stream();
+  Event e = event();
+  Bodies bodies;
+  std::vector<std::thread::id> by;
+  for (Stream* s : {&a, &b}) {
+    if (s == &b) EXPECT_OK(b.wait(e));
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_OK(bodies.launch(*s, [&by]() -> Result<void> {
+        by.push_back(std::this_thread::get_id());
+        return {};
+      }));
+    }
+    if (s == &a) EXPECT_OK(a.record(e));
+  }
+  EXPECT_OK(b.synchronize());
+  EXPECT_EQ(std::vector<std::thread::id>(200, std::this_thread::get_id()), by);
+  EXPECT_OK(context->synchronize());
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsFoundWhileHostsHelpAndAfterTheyHave) {
+  Profile profile;
+  profile.host_helps = true;
+  open(profile);
+  Stream s = stream();
+  Event latch = event(Event::Kind::latch);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.synchronize());
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(deadlock, s.synchronize());
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(deadlock, s.synchronize(std::chrono::seconds(20)));  // one that only waits
+  }
+}
+
+TEST_P(OnEveryBackend, HostsThatHelpLeaveNoTaskBehind) {
+  Profile profile;
+  profile.host_helps = true;
+  open(profile);
+  std::vector<std::thread> hosts;
+  std::atomic<int> ran{0};
+  const Body count = [&]() -> Result<void> {
+    ++ran;
+    return {};
+  };
+  const Body* const pointer = &count;
+  for (int h = 0; h < 2; ++h) {
+    hosts.emplace_back([&] {
+      Stream mine = stream(), beside = stream();
+      Event e = event();
+      for (int i = 0; i < 300; ++i) {
+        EXPECT_OK(mine.launch(kNothing, {}, {}));
+        EXPECT_OK(mine.record(e));
+        EXPECT_OK(beside.wait(e));
+        EXPECT_OK(beside.launch(kCallBody, {}, std::as_bytes(std::span(&pointer, 1))));
+        EXPECT_OK(mine.synchronize());
+        // Nobody helps here.
+        EXPECT_OK(beside.synchronize(std::chrono::seconds(20)));
+      }
+    });
+  }
+  for (std::thread& h : hosts) h.join();
+  EXPECT_EQ(600, ran);
+}
+
+TEST_P(OnEveryBackend, TheDefaultStreamIsNotClosedAndIsCalledSo) {
+  Stream s = context->default_stream();
+  const Result<void> refused = s.close();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(ErrorCode::bad_state, refused.error().code);
+  EXPECT_NE(std::string::npos, refused.error().message.find("the default stream 0")) << refused.error().message;
+  EXPECT_OK(s.synchronize());
+  EXPECT_CODE(null_argument, s.set_failure_mode(FailureMode::proceed));
+}
+
 TEST_P(OnEveryBackend, AnErrorSaysHowManyMoreFailed) {
   Stream s = stream();
   const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
