@@ -3,6 +3,7 @@
 #include "millstream/runtime/objects.h"
 #include "tests/conformance/runtime_fixture.h"
 
+#include <ctime>
 #include <stdexcept>
 
 namespace millstream {
@@ -278,6 +279,97 @@ TEST_P(OnEveryBackend, TheNumberOfAStreamThatWasLetGoIsTheNextOneWhenItHasEnded)
   EXPECT_OK(context->synchronize());
   while (state->lane.token.pending() != 0) std::this_thread::yield();
   EXPECT_EQ(number, stream().number());
+}
+
+// No host waits, and no worker becomes idle.
+TEST_P(OnEveryBackend, AWaitTimesOutThoughAnotherStreamIsBusy) {
+  const bool cpu = GetParam() == BackendId::cpu;
+  Stream a = stream(), b = stream();
+  Event latch = event(Event::Kind::latch);
+  std::atomic<bool> begun{false}, over{false};
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(b, [&, cpu]() -> Result<void> {
+    begun = true;
+    while (cpu && !over) std::this_thread::yield();
+    return {};
+  }));
+  while (cpu && !begun) std::this_thread::yield();
+  EXPECT_OK(a.wait(latch, std::chrono::milliseconds(10)));
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  bool timed_out = false;
+  while (!timed_out && std::chrono::steady_clock::now() < patience) timed_out = *a.query();
+  EXPECT_TRUE(timed_out);
+  over = true;
+  EXPECT_CODE(wait_timeout, a.synchronize());
+  EXPECT_OK(b.synchronize());
+}
+
+TEST_P(OnEveryBackend, AFullQueueHasRoomWhenItsStreamComesToAWait) {
+  const bool cpu = GetParam() == BackendId::cpu;
+  Profile profile;
+  profile.tasks_per_stream = 4;
+  if (cpu) profile.orphan_wait_ms = 20000;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  std::atomic<bool> release{false};
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, [&, cpu]() -> Result<void> {
+    while (cpu && !release) std::this_thread::yield();
+    return {};
+  }));
+  EXPECT_OK(s.wait(gate));
+  for (int i = 0; i < 2; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_CODE(stream_full, s.try_launch(kNothing, {}, {}));
+  std::atomic<bool> submitted{false};
+  std::thread submits([&] {
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    submitted = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  release = true;
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!submitted && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+  EXPECT_TRUE(submitted);
+  EXPECT_OK(other.record(gate));
+  submits.join();
+  EXPECT_OK(s.synchronize());
+}
+
+// Before its patience is over.
+TEST_P(OnEveryBackend, AHostThatWaitsIsWokenByWhatAnotherSubmits) {
+  Profile profile;
+  profile.orphan_wait_ms = 6000;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(gate));
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread host([&] { EXPECT_OK(s.synchronize()); });
+  while (device->state()->hosts_blocked == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_OK(other.record(gate));
+  host.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+}
+
+// It would look again and again.
+TEST_P(OnEveryBackend, NothingHurriesAfterASuspicionThatCameToNothing) {
+  Profile profile;
+  profile.orphan_wait_ms = 200;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(gate));
+  std::thread host([&] { EXPECT_OK(s.synchronize()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // of 200 until it is called a deadlock
+  EXPECT_OK(other.record(gate));
+  EXPECT_OK(other.synchronize());
+  host.join();
+  std::this_thread::sleep_for(std::chrono::milliseconds(220));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.04);
 }
 
 TEST_P(OnEveryBackend, AHostThatHelpsMayBeTheOnlyWorker) {
