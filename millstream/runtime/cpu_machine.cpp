@@ -54,7 +54,6 @@ class CallbackPool {
     }
     changed_.notify_all();
     for (std::thread& t : threads_) t.join();
-    threads_.clear();
   }
 
  private:
@@ -129,12 +128,12 @@ class CpuMachine final : public Machine {
 
   bool host_wait(Completion& completion, HostTimeout timeout, bool spin) override {
     const Clock::time_point begin = Clock::now();
-    // About 2 us; a stream that asked for it spins on while others would sleep.
+    // A stream that asked for it spins on while others would sleep; but a deadlock is found only while hosts sleep.
+    const Nanoseconds looks = spin ? std::chrono::milliseconds(100) : std::chrono::microseconds(2);
     for (unsigned round = 0; !completion.signal.done(); ++round) {
       const auto waited = Clock::now() - begin;
       if (timeout && waited >= *timeout) return completion.signal.done();
-      if (!spin && waited > std::chrono::microseconds(2)) break;
-      if (spin && waited > std::chrono::milliseconds(100)) break;  // a deadlock is found only while hosts sleep
+      if (waited > looks) break;
       RealAtomics::relax(round % 64);
     }
     if (completion.signal.done()) return true;
@@ -187,7 +186,6 @@ class CpuMachine final : public Machine {
     if (!watch_.joinable()) return;
     ready_.close();
     for (std::thread& t : workers_) t.join();
-    workers_.clear();
     callbacks_.join();
     {
       const std::lock_guard lock(watch_mutex_);

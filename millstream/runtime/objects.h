@@ -84,7 +84,6 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   const std::uint64_t serial;     ///< in traces
   bool is_default = false;
   bool persistent = false;
-  bool huge = false;
   bool shared = false;            ///< several models may be bound to it, and then exclude each other
   bool spins = false;             ///< FAST_SYNC
   std::uint32_t capacity = 0;     ///< tasks queued at once

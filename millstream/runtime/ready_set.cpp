@@ -55,13 +55,12 @@ void ReadySet::host_begins() {
 void ReadySet::host_ends() {
   const std::lock_guard lock(mutex_);
   --hosts_;
-  // What woke the host may have been meant for another.
-  if (levels_.load(std::memory_order_relaxed) != 0) changed_.notify_one();
 }
 
 void ReadySet::end_host(std::atomic<bool>& ended) {
   const std::lock_guard lock(mutex_);
   ended.store(true, std::memory_order_release);
+  // All: the host may have been woken for a lane that it leaves to another now.
   changed_.notify_all();
 }
 

@@ -260,7 +260,6 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
   }
   auto stream = std::make_shared<StreamState>(context, *number, static_cast<std::uint8_t>(priority - profile.greatest_priority));
   stream->persistent = options.persistent;
-  stream->huge = options.huge;
   stream->shared = options.shared;
   stream->spins = options.fast_sync;
   stream->capacity = options.huge ? profile.tasks_per_huge_stream : profile.tasks_per_stream;

@@ -3,6 +3,7 @@
 #include "millstream/runtime/objects.h"
 #include "tests/conformance/runtime_fixture.h"
 
+#include <ctime>
 #include <stdexcept>
 
 namespace millstream {
@@ -255,6 +256,213 @@ TEST_P(OnEveryBackend, TheNumberOfAnIdleStreamIsFreeAsSoonAsItIsDestroyed) {
   const std::uint32_t before = device->state()->stream_numbers.in_use();
   EXPECT_OK(s.close(Close::drop));
   EXPECT_EQ(device->state()->stream_numbers.in_use(), before - 1);
+}
+
+TEST_P(OnEveryBackend, AStreamThatWasLetGoIsClearedAwayWhenAnotherEnds) {
+  const std::uint32_t before = device->state()->stream_numbers.in_use();
+  Stream a = stream(), b = stream();
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  const auto state = a.state();
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(context->synchronize());
+  while (state->lane.token.pending() != 0) std::this_thread::yield();
+  EXPECT_OK(b.close());
+  EXPECT_EQ(before, device->state()->stream_numbers.in_use());
+}
+
+TEST_P(OnEveryBackend, TheNumberOfAStreamThatWasLetGoIsTheNextOneWhenItHasEnded) {
+  Stream a = stream();
+  const std::uint32_t number = a.number();
+  EXPECT_OK(a.launch(kSlow, {}, {}));
+  const auto state = a.state();
+  EXPECT_OK(a.close(Close::drop));
+  EXPECT_OK(context->synchronize());
+  while (state->lane.token.pending() != 0) std::this_thread::yield();
+  EXPECT_EQ(number, stream().number());
+}
+
+// No host waits, and no worker becomes idle.
+TEST_P(OnEveryBackend, AWaitTimesOutThoughAnotherStreamIsBusy) {
+  const bool cpu = GetParam() == BackendId::cpu;
+  Stream a = stream(), b = stream();
+  Event latch = event(Event::Kind::latch);
+  std::atomic<bool> begun{false}, over{false};
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(b, [&, cpu]() -> Result<void> {
+    begun = true;
+    while (cpu && !over) std::this_thread::yield();
+    return {};
+  }));
+  while (cpu && !begun) std::this_thread::yield();
+  EXPECT_OK(a.wait(latch, std::chrono::milliseconds(10)));
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  bool timed_out = false;
+  while (!timed_out && std::chrono::steady_clock::now() < patience) timed_out = *a.query();
+  EXPECT_TRUE(timed_out);
+  over = true;
+  EXPECT_CODE(wait_timeout, a.synchronize());
+  EXPECT_OK(b.synchronize());
+}
+
+TEST_P(OnEveryBackend, AFullQueueHasRoomWhenItsStreamComesToAWait) {
+  const bool cpu = GetParam() == BackendId::cpu;
+  Profile profile;
+  profile.tasks_per_stream = 4;
+  if (cpu) profile.orphan_wait_ms = 20000;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  std::atomic<bool> release{false};
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(s, [&, cpu]() -> Result<void> {
+    while (cpu && !release) std::this_thread::yield();
+    return {};
+  }));
+  EXPECT_OK(s.wait(gate));
+  for (int i = 0; i < 2; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_CODE(stream_full, s.try_launch(kNothing, {}, {}));
+  std::atomic<bool> submitted{false};
+  std::thread submits([&] {
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    submitted = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  release = true;
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!submitted && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+  EXPECT_TRUE(submitted);
+  EXPECT_OK(other.record(gate));
+  submits.join();
+  EXPECT_OK(s.synchronize());
+}
+
+// Before its patience is over.
+TEST_P(OnEveryBackend, AHostThatWaitsIsWokenByWhatAnotherSubmits) {
+  Profile profile;
+  profile.orphan_wait_ms = 6000;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(gate));
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread host([&] { EXPECT_OK(s.synchronize()); });
+  while (device->state()->hosts_blocked == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_OK(other.record(gate));
+  host.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+}
+
+// It would look again and again.
+TEST_P(OnEveryBackend, NothingHurriesAfterASuspicionThatCameToNothing) {
+  Profile profile;
+  profile.orphan_wait_ms = 200;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(gate));
+  std::thread host([&] { EXPECT_OK(s.synchronize()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // of 200 until it is called a deadlock
+  EXPECT_OK(other.record(gate));
+  EXPECT_OK(other.synchronize());
+  host.join();
+  std::this_thread::sleep_for(std::chrono::milliseconds(220));
+  const std::clock_t before = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 0.04);
+}
+
+TEST_P(OnEveryBackend, AHostThatHelpsMayBeTheOnlyWorker) {
+  Profile profile;
+  profile.workers = 1;
+  profile.host_helps = true;
+  open(profile);
+  Stream a = stream(), b = stream();
+  Event e = event();
+  Bodies bodies;
+  std::vector<std::thread::id> by;
+  for (Stream* s : {&a, &b}) {
+    if (s == &b) EXPECT_OK(b.wait(e));
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_OK(bodies.launch(*s, [&by]() -> Result<void> {
+        by.push_back(std::this_thread::get_id());
+        return {};
+      }));
+    }
+    if (s == &a) EXPECT_OK(a.record(e));
+  }
+  EXPECT_OK(b.synchronize());
+  EXPECT_EQ(std::vector<std::thread::id>(200, std::this_thread::get_id()), by);
+  EXPECT_OK(context->synchronize());
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsFoundWhileHostsHelpAndAfterTheyHave) {
+  Profile profile;
+  profile.host_helps = true;
+  open(profile);
+  Stream s = stream();
+  Event latch = event(Event::Kind::latch);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.synchronize());
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(deadlock, s.synchronize());
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(deadlock, s.synchronize(std::chrono::seconds(20)));  // one that only waits
+  }
+}
+
+TEST_P(OnEveryBackend, HostsThatHelpLeaveNoTaskBehind) {
+  Profile profile;
+  profile.host_helps = true;
+  open(profile);
+  std::vector<std::thread> hosts;
+  std::atomic<int> ran{0};
+  const Body count = [&]() -> Result<void> {
+    ++ran;
+    return {};
+  };
+  const Body* const pointer = &count;
+  for (int h = 0; h < 2; ++h) {
+    hosts.emplace_back([&] {
+      Stream mine = stream(), beside = stream();
+      Event e = event();
+      for (int i = 0; i < 300; ++i) {
+        EXPECT_OK(mine.launch(kNothing, {}, {}));
+        EXPECT_OK(mine.record(e));
+        EXPECT_OK(beside.wait(e));
+        EXPECT_OK(beside.launch(kCallBody, {}, std::as_bytes(std::span(&pointer, 1))));
+        EXPECT_OK(mine.synchronize());
+        // Nobody helps here.
+        EXPECT_OK(beside.synchronize(std::chrono::seconds(20)));
+      }
+    });
+  }
+  for (std::thread& h : hosts) h.join();
+  EXPECT_EQ(600, ran);
+}
+
+TEST_P(OnEveryBackend, TheDefaultStreamIsNotClosedAndIsCalledSo) {
+  Stream s = context->default_stream();
+  const Result<void> refused = s.close();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(ErrorCode::bad_state, refused.error().code);
+  EXPECT_NE(std::string::npos, refused.error().message.find("the default stream 0")) << refused.error().message;
+  EXPECT_OK(s.synchronize());
+  EXPECT_CODE(null_argument, s.set_failure_mode(FailureMode::proceed));
+}
+
+TEST_P(OnEveryBackend, AnErrorSaysHowManyMoreFailed) {
+  Stream s = stream();
+  const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
+  for (const int failures : {1, 3}) {
+    for (int i = 0; i < failures; ++i) EXPECT_OK(s.launch(fails, {}, {}));
+    const Result<void> failed = s.synchronize();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failures == 3, to_string(failed.error()).find("and 2 more failed") != std::string::npos) << to_string(failed.error());
+    EXPECT_EQ(failures == 3, to_string(failed.error()).find(" more failed") != std::string::npos) << to_string(failed.error());
+    EXPECT_OK(s.synchronize());
+  }
 }
 
 TEST_P(OnEveryBackend, AFullQueueHasRoomWhenACallbackEnds) {

@@ -395,6 +395,23 @@ TEST_P(OnEveryBackend, AnExecutionThatItsContextsStopCutsOffSaysSo) {
   }
 }
 
+TEST_P(OnEveryBackend, AHostWhoseExecutionIsDroppedBeforeItIsAskedForIsTold) {
+  Recording r(*context);
+  Stopping stopping(*context);
+  Stream s = r.bound(StreamRole::head);
+  Event gate = event(Event::Kind::latch);
+  Log log;
+  EXPECT_OK(log.launch(s, 's'));
+  r.finish(s);
+  Stream first = context->default_stream();
+  EXPECT_OK(first.wait(gate));
+  std::thread host([&] { EXPECT_CODE(context_stopped, r.model.execute()); });
+  EXPECT_TRUE(comes([&] { return first.state()->lane.submitted >= 2; }));
+  stopping.stop();
+  host.join();
+  EXPECT_EQ("", log.take());
+}
+
 TEST_P(OnEveryBackend, AnExecutionThatStopsItsContextSaysWhyItDid) {
   for (const bool lanes : {false, true}) {
     Context own = std::move(*device->create_context());

@@ -140,18 +140,25 @@ TEST_P(OnEveryBackend, ACreationWithoutMemoryChangesNothing) {
   EXPECT_GE(fail_each(*device, [&] { return status(context->create_notify()); }), 1);
 }
 
-TEST_P(OnEveryBackend, TheFirstContextOfADeviceWithoutMemoryChangesNothing) {
+TEST_P(OnEveryBackend, TheFirstContextOfADeviceWithoutMemoryChangesNothingAndLeavesNoMemoryBehind) {
+  std::optional<std::int64_t> closed;
   for (int k = 1;; ++k) {
     open({});
     const Counts before = counts(*device);
     failed = false;
     fails_in = k;
-    const Result<Context> made = device->create_context();
+    Result<Context> made = device->create_context();
     fails_in = 0;
     if (!failed) break;
     EXPECT_CODE(no_memory, status(made));
     EXPECT_EQ(before, counts(*device)) << "allocation " << k;
     EXPECT_EQ(1u, device->state()->live_contexts().size());
+    made = device->create_context();  // and grows what stays with the process
+    made = Error{ErrorCode::no_memory, ""};
+    context.reset();
+    device.reset();
+    if (!closed) closed = live;
+    EXPECT_EQ(*closed, live) << "allocation " << k;
   }
 }
 
