@@ -154,7 +154,7 @@ TEST_P(OnEveryBackend, InATraceAHostsWaitForAnExecutionHasASerialOfItsOwn) {
   EXPECT_OK(context->default_stream().synchronize());
   std::set<std::uint64_t> told;
   for (const rt::TraceEvent& e : device->state()->trace.take()) {
-    if (e.kind != rt::TraceEvent::Kind::sync_end) continue;
+    if (e.kind != rt::TraceEvent::Kind::sync_end && e.kind != rt::TraceEvent::Kind::execution_done) continue;
     EXPECT_NE(0u, e.object);
     EXPECT_TRUE(told.insert(e.object).second);
   }
