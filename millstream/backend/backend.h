@@ -48,8 +48,8 @@ class Backend {
 /// team has `threads_per_op` threads.
 std::unique_ptr<Backend> make_cpu_backend(std::uint32_t workers, std::uint32_t threads_per_op);
 
-/// Virtual time: node durations from `durations_us` (see tune or @cost), record/wait/hand-off costs from the
-/// target, at most target.cores launches at once. Calls the launcher too when `functional`.
+/// Virtual time: node durations from `durations_us` (see tune or @cost), record/wait/hand-off latencies and engine slots
+/// of the target's device (by default its costs and cores). Calls the launcher too when `functional`.
 std::unique_ptr<Backend> make_sim_backend(const Target& target, IdVec<NodeId, double> durations_us,
                                           bool functional);
 

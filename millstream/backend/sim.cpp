@@ -10,13 +10,10 @@ namespace {
 class SimBackend final : public Backend {
  public:
   SimBackend(const Target& target, IdVec<NodeId, double> durations, bool functional)
-      : durations_(std::move(durations)), functional_(functional) {
+      : profile_(device_of(target)), durations_(std::move(durations)), functional_(functional) {
+    // What a plan may need, `lower` has checked.
     profile_.max_streams = profile_.max_events = profile_.tasks_per_huge_stream = Profile::kUnlimited;
-    profile_.engine_slots = {std::max(1u, target.cores)};
     profile_.launch_us = 0;  // the durations hold it
-    profile_.record_us = target.costs.record_us;
-    profile_.wait_us = target.costs.wait_us;
-    profile_.hand_off_us = target.costs.hand_off_us;
   }
 
   std::string_view name() const override { return "sim"; }
@@ -27,7 +24,7 @@ class SimBackend final : public Backend {
                                                          graph.name(), graph.node_count())};
     }
     Profile profile = profile_;
-    profile.delay_seed = options.delay_seed;
+    if (options.delay_seed) profile.delay_seed = options.delay_seed;
     MST_TRY(Device device, Device::open_private(BackendId::sim, profile));
     Context context = device.primary();
     MST_TRY(const std::unique_ptr<Program> program, Program::record(context, graph, schedule, &durations_));

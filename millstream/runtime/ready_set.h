@@ -10,12 +10,13 @@
 #include <mutex>
 
 #include "millstream/runtime/lane.h"
+#include "millstream/target/profile.h"
 
 namespace millstream::rt {
 
 class ReadySet {
  public:
-  static constexpr std::uint32_t kLevels = 8;
+  static constexpr std::uint32_t kLevels = Profile::kPriorities;
 
   /// `age`: a level's first lane goes before higher levels once they have passed it over so often; 0: never.
   ReadySet(std::uint32_t workers, std::uint32_t age) : workers_(workers), age_(age) {}

@@ -12,7 +12,8 @@ struct BuiltinTarget {
   std::string_view toml;
 };
 
-/// `cpu`, `npu`, and `unit` (costs in @cost units, everything else free: pictures and proofs).
+/// `cpu`, `npu`, `unit` (costs in @cost units, everything else free: pictures and proofs), and `npu` with the limits of
+/// real devices.
 const std::vector<BuiltinTarget>& builtin_targets();
 
 }  // namespace millstream

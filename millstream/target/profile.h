@@ -16,6 +16,7 @@ namespace millstream {
 /// Counts are of one device unless they say otherwise. kUnlimited where a device has no bound.
 struct Profile {
   static constexpr std::uint32_t kUnlimited = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::int32_t kPriorities = 8;  ///< at most, from greatest to least
 
   std::string name = "default";
   std::uint32_t devices = 1;                        ///< ordinals 0 .. devices - 1
@@ -41,7 +42,7 @@ struct Profile {
   std::optional<std::uint64_t> delay_seed;
 
   // Virtual time, of the sim back-end.
-  std::vector<std::uint32_t> engine_slots = {1};    ///< launches that each engine runs at once
+  std::vector<std::uint32_t> engine_slots;          ///< launches that each engine runs at once; empty: one engine, one launch
   double launch_us = 1;                             ///< of each kernel, besides its own cost
   double record_us = 0.1;
   double wait_us = 0.1;                             ///< of a satisfied wait
@@ -53,7 +54,7 @@ struct Profile {
   friend bool operator==(const Profile&, const Profile&) = default;
 };
 
-/// "default", "a2", "train", "infer", "edge" (the figures: docs/provenance.md). Errors: bad_target listing the names.
-Result<Profile> builtin_profile(std::string_view name);
+/// "default", or the device of a target by name or path, as device_of gives it. Errors: those of load_target.
+Result<Profile> load_profile(std::string_view name_or_path);
 
 }  // namespace millstream

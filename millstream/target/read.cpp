@@ -40,6 +40,12 @@ Error bad(const std::string& file, const toml::source_region& at, std::string me
   return Error{ErrorCode::bad_target, std::move(message)}.at({file, at.begin.line, at.begin.column, ""});
 }
 
+std::string builtin_names() {
+  std::string names;
+  for (const BuiltinTarget& b : builtin_targets()) names += fmt::format("{}{}", names.empty() ? "" : ", ", b.name);
+  return names;
+}
+
 /// One table of the file, with what it is called in messages ("costs", "engine 2").
 class Section {
  public:
@@ -87,15 +93,21 @@ class Section {
     return i->get();
   }
 
+  Result<std::uint32_t> count(std::string_view key, std::uint32_t otherwise, std::int64_t low, std::int64_t high) const {
+    MST_TRY(const std::int64_t n, integer(key, otherwise, low, high));
+    return static_cast<std::uint32_t>(n);
+  }
+
   /// A count, or "none".
   Result<std::uint32_t> limit(std::string_view key, std::uint32_t otherwise) const {
     const toml::node* node = table_.get(key);
-    if (node != nullptr && node->value_exact<std::string>() == "none") return kNoLimit;
-    if (node != nullptr && !node->is_integer()) {
+    if (node == nullptr) return otherwise;
+    if (node->value_exact<std::string>() == "none") return kNoLimit;
+    const auto* i = node->as_integer();
+    if (i == nullptr || i->get() < 1 || i->get() > kNoLimit) {
       return wrong(*node, key, fmt::format("a whole number in 1..{} or \"none\"", kNoLimit));
     }
-    MST_TRY(const std::int64_t n, integer(key, otherwise, 1, kNoLimit));
-    return static_cast<std::uint32_t>(n);
+    return static_cast<std::uint32_t>(i->get());
   }
 
   /// A time or a rate: not negative, not NaN. Rates must be positive and may be inf.
@@ -124,9 +136,9 @@ class Section {
   const std::string& file_;
 };
 
-Result<Limits> read_limits(const Section& s) {
+// Each section changes what it has keys for.
+Result<Limits> read_limits(const Section& s, Limits l) {
   MST_TRY_VOID(s.known({"streams", "tasks_per_stream", "events", "notifies", "huge_streams", "tasks_per_huge_stream"}));
-  Limits l;
   MST_TRY(l.streams, s.limit("streams", l.streams));
   MST_TRY(l.tasks_per_stream, s.limit("tasks_per_stream", l.tasks_per_stream));
   MST_TRY(l.events, s.limit("events", l.events));
@@ -145,10 +157,9 @@ Result<Limits> read_limits(const Section& s) {
   return l;
 }
 
-Result<Costs> read_costs(const Section& s) {
+Result<Costs> read_costs(const Section& s, Costs c) {
   MST_TRY_VOID(s.known({"launch_us", "record_us", "wait_us", "hand_off_us", "flops_per_us",
                         "bytes_per_us", "total_bytes_per_us", "parallel_us", "parallel_share"}));
-  Costs c;
   MST_TRY(c.launch_us, s.number("launch_us", c.launch_us, false));
   MST_TRY(c.record_us, s.number("record_us", c.record_us, false));
   MST_TRY(c.wait_us, s.number("wait_us", c.wait_us, false));
@@ -176,12 +187,78 @@ Result<void> read_tasks(const Section& s, Target& t) {
     if (type.empty() || (type.find('*') != std::string_view::npos && type.find('*') + 1 != type.size())) {
       return s.wrong(node, type, "an operator type; \"*\" may end it");
     }
+    std::erase_if(t.task_counts, [&](const TaskCount& row) { return row.op_type == type; });
     t.task_counts.push_back({std::string(type), static_cast<std::uint32_t>(n)});
   }
   // The parser hands keys over by name; the longest pattern is the most precise one and comes first.
   std::stable_sort(t.task_counts.begin(), t.task_counts.end(),
                    [](const TaskCount& a, const TaskCount& b) { return a.op_type.size() > b.op_type.size(); });
   return {};
+}
+
+// A list of 1..256 engines with the launches each runs at once.
+Result<std::vector<std::uint32_t>> read_slots(const Section& s, std::vector<std::uint32_t> otherwise) {
+  const toml::node* node = s.table().get("engine_slots");
+  if (node == nullptr) return otherwise;
+  const toml::array* list = node->as_array();
+  if (list == nullptr || list->size() > 256) return s.wrong(*node, "engine_slots", "a list of at most 256 whole numbers");
+  std::vector<std::uint32_t> slots;
+  for (const toml::node& item : *list) {
+    const auto* n = item.as_integer();
+    if (n == nullptr || n->get() < 1 || n->get() > 65536) return s.wrong(item, "engine_slots", "a list of whole numbers in 1..65536");
+    slots.push_back(static_cast<std::uint32_t>(n->get()));
+  }
+  return slots;
+}
+
+Result<Profile> read_device(const Section& s, Profile p) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kDayMs = 86'400'000;
+  MST_TRY_VOID(s.known({"name", "devices", "max_streams", "max_events", "max_notifies", "max_labels", "max_models", "least_priority",
+                        "greatest_priority", "tasks_per_stream", "tasks_per_huge_stream", "workers", "host_helps", "callback_threads",
+                        "event_wait_ms", "orphan_wait_ms", "callback_stall_ms", "priority_age", "max_tasks_per_execution",
+                        "default_stream_failure_mode", "delay_seed", "engine_slots", "launch_us", "record_us", "wait_us", "hand_off_us",
+                        "copy_bytes_per_us", "callback_us", "switch_us"}));
+  MST_TRY(p.name, s.text("name", p.name));
+  MST_TRY(p.devices, s.count("devices", p.devices, 1, 65536));
+  MST_TRY(p.max_streams, s.limit("max_streams", p.max_streams));
+  MST_TRY(p.max_events, s.limit("max_events", p.max_events));
+  MST_TRY(p.max_notifies, s.limit("max_notifies", p.max_notifies));
+  MST_TRY(p.max_labels, s.limit("max_labels", p.max_labels));
+  MST_TRY(p.max_models, s.limit("max_models", p.max_models));
+  MST_TRY(const std::int64_t greatest, s.integer("greatest_priority", p.greatest_priority, -1000, 1000));
+  p.greatest_priority = static_cast<std::int32_t>(greatest);
+  MST_TRY(const std::int64_t least, s.integer("least_priority", p.least_priority, -1000, 1007));
+  p.least_priority = static_cast<std::int32_t>(least);
+  if (least < greatest || least - greatest >= Profile::kPriorities) {
+    const std::string_view key = s.table().get("least_priority") != nullptr ? "least_priority" : "greatest_priority";
+    return s.wrong(*s.table().get(key), key, fmt::format("such that least_priority is 0..{} above greatest_priority", Profile::kPriorities - 1));
+  }
+  MST_TRY(p.tasks_per_stream, s.limit("tasks_per_stream", p.tasks_per_stream));
+  MST_TRY(p.tasks_per_huge_stream, s.limit("tasks_per_huge_stream", p.tasks_per_huge_stream));
+  MST_TRY(p.workers, s.count("workers", p.workers, 0, 4096));
+  MST_TRY(p.host_helps, s.truth("host_helps", p.host_helps));
+  MST_TRY(p.callback_threads, s.count("callback_threads", p.callback_threads, 1, 1024));
+  MST_TRY(p.event_wait_ms, s.count("event_wait_ms", p.event_wait_ms, 0, kDayMs));
+  MST_TRY(p.orphan_wait_ms, s.count("orphan_wait_ms", p.orphan_wait_ms, 0, kDayMs));
+  MST_TRY(p.callback_stall_ms, s.count("callback_stall_ms", p.callback_stall_ms, 0, kDayMs));
+  MST_TRY(p.priority_age, s.count("priority_age", p.priority_age, 0, kNoLimit));
+  MST_TRY(const std::int64_t tasks, s.integer("max_tasks_per_execution", static_cast<std::int64_t>(p.max_tasks_per_execution), 0, kMost));
+  p.max_tasks_per_execution = static_cast<std::uint64_t>(tasks);
+  MST_TRY(p.default_stream_failure_mode, s.truth("default_stream_failure_mode", p.default_stream_failure_mode));
+  if (s.table().get("delay_seed") != nullptr) {
+    MST_TRY(const std::int64_t seed, s.integer("delay_seed", 0, 0, kMost));
+    p.delay_seed = static_cast<std::uint64_t>(seed);
+  }
+  MST_TRY(p.engine_slots, read_slots(s, p.engine_slots));
+  MST_TRY(p.launch_us, s.number("launch_us", p.launch_us, false));
+  MST_TRY(p.record_us, s.number("record_us", p.record_us, false));
+  MST_TRY(p.wait_us, s.number("wait_us", p.wait_us, false));
+  MST_TRY(p.hand_off_us, s.number("hand_off_us", p.hand_off_us, false));
+  MST_TRY(p.copy_bytes_per_us, s.number("copy_bytes_per_us", p.copy_bytes_per_us, true));
+  MST_TRY(p.callback_us, s.number("callback_us", p.callback_us, false));
+  MST_TRY(p.switch_us, s.number("switch_us", p.switch_us, false));
+  return p;
 }
 
 Result<Engine> read_engine(const Section& s) {
@@ -220,34 +297,50 @@ Result<Engine> read_engine(const Section& s) {
 
 Result<Target> read(const toml::table& root, const std::string& file) {
   const Section top(root, "the target", file);
-  MST_TRY_VOID(top.known({"name", "cores", "engines_in_input", "limits", "costs", "tasks", "engine"}));
+  MST_TRY_VOID(top.known({"name", "cores", "engines_in_input", "like", "limits", "costs", "tasks", "device", "engine"}));
   Target t;
+  if (const toml::node* node = root.get("like")) {
+    const std::optional<std::string> base = node->value_exact<std::string>();
+    const auto found = std::find_if(builtin_targets().begin(), builtin_targets().end(), [&](const BuiltinTarget& b) { return b.name == base; });
+    if (found == builtin_targets().end()) return top.wrong(*node, "like", "a built-in target: " + builtin_names());
+    MST_TRY(t, load_target(found->name));
+  }
   MST_TRY(t.name, top.text("name", ""));
   if (t.name.empty()) {
     return bad(file, root.source(), "the target has no name").help("name = \"...\"");
   }
-  MST_TRY(const std::int64_t cores, top.integer("cores", 1, 1, 65536));
-  t.cores = static_cast<std::uint32_t>(cores);
-  MST_TRY(t.engines_in_input, top.truth("engines_in_input", false));
+  t.device.name = t.name;
+  MST_TRY(t.cores, top.count("cores", t.cores, 1, 65536));
+  MST_TRY(t.engines_in_input, top.truth("engines_in_input", t.engines_in_input));
   if (const toml::node* node = root.get("limits")) {
     if (!node->is_table()) return top.wrong(*node, "limits", "a table");
-    MST_TRY(t.limits, read_limits(Section(*node->as_table(), "limits", file)));
+    MST_TRY(t.limits, read_limits(Section(*node->as_table(), "limits", file), t.limits));
   }
   if (const toml::node* node = root.get("costs")) {
     if (!node->is_table()) return top.wrong(*node, "costs", "a table");
-    MST_TRY(t.costs, read_costs(Section(*node->as_table(), "costs", file)));
+    MST_TRY(t.costs, read_costs(Section(*node->as_table(), "costs", file), t.costs));
+    t.device.launch_us = t.costs.launch_us;
+    t.device.record_us = t.costs.record_us;
+    t.device.wait_us = t.costs.wait_us;
+    t.device.hand_off_us = t.costs.hand_off_us;
   }
   if (const toml::node* node = root.get("tasks")) {
     if (!node->is_table()) return top.wrong(*node, "tasks", "a table");
     MST_TRY_VOID(read_tasks(Section(*node->as_table(), "tasks", file), t));
   }
+  if (const toml::node* node = root.get("device")) {
+    if (!node->is_table()) return top.wrong(*node, "device", "a table");
+    MST_TRY(t.device, read_device(Section(*node->as_table(), "device", file), t.device));
+  }
   const toml::node* engines = root.get("engine");
+  if (engines == nullptr && !t.engines.empty()) return t;
   const toml::array* list = engines == nullptr ? nullptr : engines->as_array();
   if (list == nullptr || list->empty() || list->size() > kMaxEngines) {
     return bad(file, engines == nullptr ? root.source() : engines->source(),
                fmt::format("the target needs 1..{} engines", kMaxEngines))
         .help("[[engine]] with a name and op_types, one a row");
   }
+  t.engines = {};
   for (const toml::node& item : *list) {
     if (!item.is_table()) return top.wrong(item, "engine", "a list of tables");
     const std::string what = fmt::format("engine {}", t.engines.size());
@@ -311,13 +404,9 @@ Result<Target> load_target(std::string_view name_or_path) {
   if (std::filesystem::exists(path, code)) {
     return Error{ErrorCode::bad_target, fmt::format("target \"{}\" is not a regular file", path)};
   }
-  std::string known;
-  for (const BuiltinTarget& b : builtin_targets()) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", b.name);
-  }
   return Error{ErrorCode::bad_target,
                fmt::format("there is no target \"{}\": no built-in and no file has that name", path)}
-      .help(fmt::format("built-in targets: {}; or give the path of a TOML file, or of an engine table (.json)", known));
+      .help(fmt::format("built-in targets: {}; or give the path of a TOML file, or of an engine table (.json)", builtin_names()));
 }
 
 }  // namespace millstream

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device description: engines, capacities, limits, costs. A value read from TOML; built-ins `cpu`, `npu`, `unit`.
+// A device description: engines, capacities, limits, costs, the runtime's device. A value read from TOML; built-ins are
+// the files in targets/.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "millstream/core/id.h"
 #include "millstream/core/result.h"
 #include "millstream/graph/graph.h"
+#include "millstream/target/profile.h"
 
 namespace millstream {
 
@@ -67,16 +69,19 @@ struct Target {
   Costs costs;
   std::uint32_t cores = 1;  ///< units that operators share; the CLI sets it from the machine for `cpu`
   bool engines_in_input = false;  ///< strategy default `ge`
+  Profile device;           ///< read from TOML, its latencies are the costs' where it has none of its own
 
   /// Device tasks of a node of this type: the first row of task_counts that matches, else tasks_per_node.
   std::uint32_t tasks_of(std::string_view op_type) const;
 };
 
-/// "cpu", "npu", "unit", a path to a TOML file or to an engine table (.json; the rest is npu's). Errors: bad_target naming file, line and key; unknown name
+/// A built-in's name, a path to a TOML file or to an engine table (.json; the rest is npu's). Errors: bad_target naming file, line and key; unknown name
 /// lists the built-ins.
 Result<Target> load_target(std::string_view name_or_path);
 Result<Target> parse_target(std::string_view toml, const std::string& file);
 std::string to_toml(const Target& target);
+/// The target's device as the runtime opens it: without engine slots of its own it runs as many launches as it has cores.
+Profile device_of(const Target& target);
 
 /// The engine of each node: the annotation if the target has that engine, else the preferred engine that
 /// takes the type. An annotation the target lacks is refused only when the target has engines_in_input.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "millstream/target/target.h"
 
@@ -37,6 +38,26 @@ std::string limit(std::uint32_t n) {
   return n == std::numeric_limits<std::uint32_t>::max() ? "\"none\"" : fmt::format("{}", n);
 }
 
+std::string device_section(const Profile& p) {
+  std::string out = fmt::format(
+      "\n[device]\nname = {}\ndevices = {}\nmax_streams = {}\nmax_events = {}\nmax_notifies = {}\nmax_labels = {}\nmax_models = {}\n"
+      "least_priority = {}\ngreatest_priority = {}\ntasks_per_stream = {}\ntasks_per_huge_stream = {}\n",
+      quoted(p.name), p.devices, limit(p.max_streams), limit(p.max_events), limit(p.max_notifies), limit(p.max_labels),
+      limit(p.max_models), p.least_priority, p.greatest_priority, limit(p.tasks_per_stream), limit(p.tasks_per_huge_stream));
+  out += fmt::format(
+      "workers = {}\nhost_helps = {}\ncallback_threads = {}\nevent_wait_ms = {}\norphan_wait_ms = {}\ncallback_stall_ms = {}\n"
+      "priority_age = {}\nmax_tasks_per_execution = {}\ndefault_stream_failure_mode = {}\n",
+      p.workers, p.host_helps, p.callback_threads, p.event_wait_ms, p.orphan_wait_ms, p.callback_stall_ms, p.priority_age,
+      p.max_tasks_per_execution, p.default_stream_failure_mode);
+  if (p.delay_seed) out += fmt::format("delay_seed = {}\n", *p.delay_seed);
+  if (!p.engine_slots.empty()) out += fmt::format("engine_slots = [{}]\n", fmt::join(p.engine_slots, ", "));
+  return out + fmt::format(
+                   "launch_us = {}\nrecord_us = {}\nwait_us = {}\nhand_off_us = {}\ncopy_bytes_per_us = {}\ncallback_us = {}\n"
+                   "switch_us = {}\n",
+                   number(p.launch_us), number(p.record_us), number(p.wait_us), number(p.hand_off_us), number(p.copy_bytes_per_us),
+                   number(p.callback_us), number(p.switch_us));
+}
+
 }  // namespace
 
 std::string to_toml(const Target& t) {
@@ -60,6 +81,7 @@ std::string to_toml(const Target& t) {
       number(c.parallel_us), number(c.parallel_share));
   out += fmt::format("\n[tasks]\ndefault = {}\n", t.tasks_per_node);
   for (const TaskCount& row : t.task_counts) out += fmt::format("{} = {}\n", quoted(row.op_type), row.tasks);
+  out += device_section(t.device);
   for (const Engine& e : t.engines) {
     out += fmt::format(
         "\n[[engine]]\nname = {}\nscheduler = {}\nindependent = {}\nattach = {}\nskip = {}\n"

@@ -3,6 +3,7 @@
 #include "tests/compat/acl_fixture.h"
 
 #include <atomic>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -323,6 +324,18 @@ TEST_P(Acl, AProfileLimitsItsStreamsAndADestroyMakesRoom) {
   setenv("MILLSTREAM_PROFILE", "nonesuch", 1);
   CODE(107000, aclrtSetDevice(0));
   EXPECT_TRUE(said("MILLSTREAM_PROFILE is \"nonesuch\"") && said("a2")) << aclGetRecentErrMsg();
+  const std::string file = testing::TempDir() + "acl_device.toml";
+  setenv("MILLSTREAM_PROFILE", file.c_str(), 1);
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\nmax_streams = 3\ndevices = 2\n";
+  OK(aclrtSetDevice(1));
+  OK(aclrtCreateStream(&s));
+  OK(aclrtCreateStream(&s));
+  CODE(207008, aclrtCreateStream(&s));
+  EXPECT_TRUE(said("device 1 has 3 streams")) << aclGetRecentErrMsg();
+  OK(aclrtResetDevice(1));
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\nmax_streams = 0\n";
+  CODE(107000, aclrtSetDevice(0));
+  EXPECT_TRUE(said("max_streams of device") && said("acl_device.toml:4:15")) << aclGetRecentErrMsg();
   unsetenv("MILLSTREAM_PROFILE");
   setenv("MILLSTREAM_DEVICE", "gpu", 1);
   CODE(107000, aclrtSetDevice(0));

@@ -232,9 +232,9 @@ TEST(AssignProperty, PredictedWaitsAreTheTransitiveReductionAndThePredictedSpanI
     Target target = target_named("unit");
     target.cores = 1 + static_cast<std::uint32_t>(random.below(6));
     if (seed % 2 == 0) {
-      target.costs.record_us = static_cast<double>(random.below(3)) / 2;
-      target.costs.wait_us = static_cast<double>(random.below(3)) / 2;
-      target.costs.hand_off_us = static_cast<double>(random.below(5));
+      target.device.record_us = target.costs.record_us = static_cast<double>(random.below(3)) / 2;
+      target.device.wait_us = target.costs.wait_us = static_cast<double>(random.below(3)) / 2;
+      target.device.hand_off_us = target.costs.hand_off_us = static_cast<double>(random.below(5));
     }
     const Prediction predicted = predict(tasks, lanes, work_of(g, target), target, 1);
     const Schedule s = schedule_of(g, lanes, pairs);

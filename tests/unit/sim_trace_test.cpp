@@ -73,9 +73,9 @@ TEST(Sim, RecordsWaitsAndHandOffsTakeTheirTime) {
   const Graph g = parsed(kTwoLabels);
   const Schedule s = hand_schedule(g, kTwoLanes);
   Target t = unit();
-  t.costs.record_us = 0.25;
-  t.costs.wait_us = 0.5;
-  t.costs.hand_off_us = 2;
+  t.device.record_us = 0.25;
+  t.device.wait_us = 0.5;
+  t.device.hand_off_us = 2;
   const Result<Trace> trace = simulate(g, s, t);
   ASSERT_TRUE(trace.ok());
   // x 0-1, record to 1.25; a waits, starts at 1.25 + 2 + 0.5, ends at 6.75, record to 7; b 1.25-2.25;
@@ -103,6 +103,8 @@ TEST(Sim, AtMostAsManyLaunchesAsCoresRunAtOnce) {
             "stream 2  .  .  c\n");
   t.cores = 1;
   EXPECT_EQ(simulate(g, s, t)->total_ns, 5000u);
+  t.device.engine_slots = {2};  // the device's own count before its cores
+  EXPECT_EQ(simulate(g, s, t)->total_ns, two->total_ns);
 }
 
 TEST(Sim, ADeadlockNamesStreamsLastTasksAndEvents) {

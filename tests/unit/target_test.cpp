@@ -26,7 +26,7 @@ std::string failure(std::string_view toml) {
 constexpr std::string_view kSmall = "name = \"t\"\n[[engine]]\nname = \"E\"\nop_types = [\"*\"]\n";
 
 TEST(Target, EveryBuiltInReadsAndWritesBackTheSame) {
-  ASSERT_EQ(builtin_targets().size(), 3u);
+  ASSERT_EQ(builtin_targets().size(), 7u);
   for (const BuiltinTarget& b : builtin_targets()) {
     const Result<Target> t = load_target(b.name);
     ASSERT_TRUE(t.ok()) << to_string(t.error());
@@ -70,7 +70,7 @@ TEST(Target, NpuHasTheEngineTable) {
 TEST(Target, AComplaintNamesFileLineKeyAndWhatIsAllowed) {
   EXPECT_EQ(failure("name = \"t\"\ncolour = 1\n"),
             "error: unknown key \"colour\" in the target [E41 bad target]\n  --> t.toml:2:1\n"
-            "  help: keys: name, cores, engines_in_input, limits, costs, tasks, engine");
+            "  help: keys: name, cores, engines_in_input, like, limits, costs, tasks, device, engine");
   EXPECT_EQ(failure("name = \"t\"\n[costs]\nwait_us = -1.0\n"),
             "error: wait_us of costs must be a number in 0..1e12 (microseconds) [E41 bad target]\n"
             "  --> t.toml:3:11");
@@ -103,7 +103,7 @@ TEST(Target, AnUnknownNameListsTheBuiltIns) {
   ASSERT_FALSE(t.ok());
   EXPECT_EQ(to_string(t.error()),
             "error: there is no target \"gpu\": no built-in and no file has that name [E41 bad target]\n"
-            "  help: built-in targets: cpu, npu, unit; or give the path of a TOML file, or of an engine table (.json)");
+            "  help: built-in targets: cpu, npu, unit, a2, train, infer, edge; or give the path of a TOML file, or of an engine table (.json)");
 }
 
 TEST(Target, LimitsMayBeNone) {
@@ -112,6 +112,153 @@ TEST(Target, LimitsMayBeNone) {
   ASSERT_TRUE(t.ok());
   EXPECT_EQ(t->limits.events, std::numeric_limits<std::uint32_t>::max());
   EXPECT_EQ(t->limits.streams, 1024u);
+}
+
+std::string device_section(const Target& t) {
+  const std::string text = to_toml(t);
+  const std::size_t begin = text.find("[device]\n");
+  return text.substr(begin, text.find("\n\n", begin) + 1 - begin);
+}
+
+TEST(Target, ADeviceHasTheDefaultsAndTheLatenciesOfTheCosts) {
+  const Result<Target> t = parse_target(std::string("cores = 3\n[costs]\nlaunch_us = 7\nhand_off_us = 2.5\n").insert(0, "name = \"t\"\n") +
+                                            "[[engine]]\nname = \"E\"\n",
+                                        "t.toml");
+  ASSERT_TRUE(t.ok()) << to_string(t.error());
+  EXPECT_EQ(device_section(*t), R"([device]
+name = "t"
+devices = 1
+max_streams = 2048
+max_events = 65536
+max_notifies = 1024
+max_labels = 65535
+max_models = "none"
+least_priority = 7
+greatest_priority = 0
+tasks_per_stream = 1024
+tasks_per_huge_stream = 1048576
+workers = 0
+host_helps = false
+callback_threads = 1
+event_wait_ms = 0
+orphan_wait_ms = 2000
+callback_stall_ms = 0
+priority_age = 1000
+max_tasks_per_execution = 0
+default_stream_failure_mode = false
+launch_us = 7.0
+record_us = 0.1
+wait_us = 0.1
+hand_off_us = 2.5
+copy_bytes_per_us = 10000.0
+callback_us = 1.0
+switch_us = 0.2
+)");
+  EXPECT_EQ(device_of(*t).engine_slots, std::vector<std::uint32_t>{3});
+}
+
+TEST(Target, EveryKeyOfADeviceIsReadAndSurvivesAWriting) {
+  const std::string section = R"([device]
+name = "odd"
+devices = 2
+max_streams = 3
+max_events = "none"
+max_notifies = 4
+max_labels = 5
+max_models = 6
+least_priority = 4
+greatest_priority = -3
+tasks_per_stream = 7
+tasks_per_huge_stream = 8
+workers = 9
+host_helps = true
+callback_threads = 10
+event_wait_ms = 11
+orphan_wait_ms = 12
+callback_stall_ms = 13
+priority_age = 14
+max_tasks_per_execution = 15
+default_stream_failure_mode = true
+delay_seed = 16
+engine_slots = [2, 1]
+launch_us = 17.0
+record_us = 18.0
+wait_us = 19.0
+hand_off_us = 20.0
+copy_bytes_per_us = inf
+callback_us = 21.0
+switch_us = 22.0
+)";
+  const Result<Target> t = parse_target("name = \"t\"\n" + section + "[[engine]]\nname = \"E\"\n", "t.toml");
+  ASSERT_TRUE(t.ok()) << to_string(t.error());
+  EXPECT_EQ(device_section(*t), section);
+  EXPECT_EQ(device_of(*t), t->device);
+  EXPECT_EQ(parse_target(to_toml(*t), "again.toml")->device, t->device);
+}
+
+TEST(Target, ADeviceOutOfRangeIsRefusedAtItsPlace) {
+  const auto device = [](std::string_view line) { return failure(std::string(kSmall) + "[device]\n" + std::string(line) + "\n"); };
+  EXPECT_EQ(device("engine_slots = [1, 0]"),
+            "error: engine_slots of device must be a list of whole numbers in 1..65536 [E41 bad target]\n  --> t.toml:6:20");
+  EXPECT_EQ(device("least_priority = 8"),
+            "error: least_priority of device must be such that least_priority is 0..7 above greatest_priority [E41 bad target]\n"
+            "  --> t.toml:6:18");
+  EXPECT_NE(device("greatest_priority = 8").find("0..7 above"), std::string::npos);
+  EXPECT_NE(device("greatest_priority = -1").find("greatest_priority of device"), std::string::npos);
+  EXPECT_NE(device("engine_slots = 1").find("a list of at most 256"), std::string::npos);
+  EXPECT_NE(device("workers = 4097").find("0..4096"), std::string::npos);
+  EXPECT_NE(device("callback_threads = 0").find("1..1024"), std::string::npos);
+  EXPECT_NE(device("max_streams = -1").find("\"none\"") , std::string::npos);
+  EXPECT_NE(device("delay_seed = -1").find("0.."), std::string::npos);
+  EXPECT_NE(device("copy_bytes_per_us = 0").find("above 0"), std::string::npos);
+  EXPECT_NE(device("switch_us = -0.5").find("0..1e12"), std::string::npos);
+  EXPECT_NE(device("host_helps = 1").find("true or false"), std::string::npos);
+  EXPECT_NE(device("streams = 1").find("unknown key \"streams\" in device"), std::string::npos);
+  EXPECT_NE(failure("name = \"t\"\ndevice = 1\n").find("device of the target must be a table"), std::string::npos);
+}
+
+TEST(Target, ATargetLikeABuiltInChangesOnlyTheKeysThatItHas) {
+  const Result<Target> t = parse_target(
+      "name = \"mine\"\nlike = \"npu\"\n[limits]\nevents = 9\n[tasks]\nHcomReduce = 8\nRelu = 2\n[costs]\nwait_us = 4\n", "t.toml");
+  ASSERT_TRUE(t.ok()) << to_string(t.error());
+  Target expected = *load_target("npu");
+  expected.name = expected.device.name = "mine";
+  expected.limits.events = 9;
+  expected.costs.wait_us = expected.device.wait_us = 4;
+  EXPECT_EQ(t->tasks_of("HcomReduce"), 8u);
+  EXPECT_EQ(t->tasks_of("Relu"), 2u);
+  EXPECT_EQ(t->task_counts.size(), expected.task_counts.size() + 1);
+  expected.task_counts = t->task_counts;
+  EXPECT_EQ(to_toml(*t), to_toml(expected));
+  const Result<Target> other = parse_target("name = \"mine\"\nlike = \"npu\"\n[[engine]]\nname = \"E\"\n", "t.toml");
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(other->engines.size(), 1u);
+  EXPECT_EQ(failure("name = \"t\"\nlike = \"t.toml\"\n"),
+            "error: like of the target must be a built-in target: cpu, npu, unit, a2, train, infer, edge [E41 bad target]\n"
+            "  --> t.toml:2:8");
+}
+
+TEST(Target, TheDeviceFamiliesHaveTheirPublishedLimits) {
+  struct Row {
+    std::string name;
+    std::uint32_t streams, events, notifies;
+  };
+  for (const Row& row : {Row{"default", 2048, 65536, 1024}, Row{"a2", 1984, 65535, 8192}, Row{"train", 2048, 65535, 1024},
+                         Row{"infer", 1024, 1023, 1024}, Row{"edge", 512, 65535, 2048}}) {
+    const Result<Profile> p = load_profile(row.name);
+    ASSERT_TRUE(p.ok()) << to_string(p.error());
+    EXPECT_EQ(p->name, row.name);
+    EXPECT_EQ(p->max_streams, row.streams) << row.name;
+    EXPECT_EQ(p->max_events, row.events) << row.name;
+    EXPECT_EQ(p->max_notifies, row.notifies) << row.name;
+    EXPECT_EQ(p->max_labels, 65535u) << row.name;
+    EXPECT_EQ(p->least_priority - p->greatest_priority, 7) << row.name;
+    if (row.name == "default") continue;
+    const Limits limits = load_target(row.name)->limits;
+    EXPECT_EQ(limits.streams + 1, row.streams) << row.name;
+    EXPECT_EQ(limits.events, row.events) << row.name;
+    EXPECT_EQ(limits.notifies, row.notifies) << row.name;
+  }
 }
 
 TEST(Engines, TheEngineOfANodeIsItsOwnOrThePreferredThatTakesItsType) {

@@ -30,7 +30,7 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
 }
 
 void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
-  app.add_option("--target", options.target, "device description: cpu, npu, a TOML file, or an engine table (.json)")->capture_default_str();
+  app.add_option("--target", options.target, "device description: cpu, npu, a2, train, infer, edge, a TOML file, or an engine table (.json)")->capture_default_str();
   app.add_option("--strategy", options.strategy, "ge, auto or single; default: ge where the input carries engines, auto otherwise");
   app.add_option("--streams", options.streams, "auto: at most N streams; default 8");
   app.add_option("--threads-per-op", options.threads_per_op, "threads one operator may use: N or auto (the default: auto chooses)");

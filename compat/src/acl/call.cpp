@@ -87,6 +87,7 @@ aclError report(const char* call, const Error& error) noexcept {
   const int number = info.acl != 0 ? info.acl : error_code_info(ErrorCode::internal).acl;
   try {
     std::string text = fmt::format("{}: {} [{} {}]", call, without_native_call(error.message), number, info.word);
+    if (error.where) text += fmt::format("\n  --> {}:{}:{}", error.where->file, error.where->line, error.where->column);
     for (const Note& n : error.notes) text += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", n.text);
     recent_message = std::move(text);
   } catch (const std::bad_alloc&) {

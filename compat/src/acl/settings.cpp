@@ -18,10 +18,11 @@ Result<Settings> settings() {
   }
   const char* const profile = std::getenv("MILLSTREAM_PROFILE");
   if (profile != nullptr && *profile != '\0') {
-    Result<Profile> found = builtin_profile(profile);
+    Result<Profile> found = load_profile(profile);
     if (!found.ok()) {
       Error error{ErrorCode::bad_value, fmt::format("the environment variable MILLSTREAM_PROFILE is \"{}\": {}", profile, found.error().message)};
       error.notes = found.error().notes;
+      error.where = found.error().where;
       return error;
     }
     out.profile = std::move(found).value();
