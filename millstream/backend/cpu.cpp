@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs schedules on the runtime's cpu device: a schedule is recorded once and executed as often as it is asked for.
+// Runs schedules on the runtime's cpu device, where each is loaded once and executed as often as it is asked for.
 #include <chrono>
 #include <mutex>
 
 #include <omp.h>
 
-#include "millstream/backend/program.h"
+#include "millstream/backend/loaded_plans.h"
 
 namespace millstream {
 namespace {
@@ -23,13 +23,14 @@ class CpuBackend final : public Backend {
     MST_CHECK(device.ok(), "a device without limits opens");
     device_.emplace(std::move(*device));
     context_.emplace(device_->primary());
+    plans_.emplace(*context_);
   }
 
   std::string_view name() const override { return "cpu"; }
 
   Result<Trace> execute(const Graph& graph, const Schedule& schedule, Launcher& launcher, const ExecuteOptions& options) override {
     const std::lock_guard one(one_run_);
-    MST_TRY_VOID(prepare(graph, schedule));
+    MST_TRY(Program* const program, plans_->load(graph, schedule));
     ProgramRun run;
     run.launcher = &launcher;
     for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) run.delays.emplace_back(options.delay_seed, s + 1);
@@ -38,38 +39,24 @@ class CpuBackend final : public Backend {
     const auto begin = std::chrono::steady_clock::now();
     const int callers = omp_get_max_threads();
     omp_set_num_threads(threads_per_op_);
-    Result<void> done = program_->execute(run);
+    Result<void> done = program->execute(run);
     omp_set_num_threads(callers);
     trace.total_ns = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
     if (options.trace) {
       device_->stop_trace();
-      trace.spans = program_->spans(schedule, device_->take_trace());
+      trace.spans = program->spans(schedule, device_->take_trace());
     }
     if (!done.ok()) return std::move(done).error();
     return trace;
   }
 
  private:
-  // A schedule is run many times: it is recorded once, and kept while it (and what its pairs depend on) stays equal.
-  Result<void> prepare(const Graph& graph, const Schedule& schedule) {
-    if (program_ && nodes_ == graph.node_count() && order_ == graph.order() && schedule_ == schedule) return {};
-    program_.reset();
-    MST_TRY(program_, Program::record(*context_, graph, schedule));
-    nodes_ = graph.node_count();
-    order_ = graph.order();
-    schedule_ = schedule;
-    return {};
-  }
-
   const int threads_per_op_;
   std::mutex one_run_;
   std::optional<Device> device_;
   std::optional<Context> context_;
-  std::unique_ptr<Program> program_;
-  std::size_t nodes_ = 0;
-  std::vector<NodeId> order_;
-  Schedule schedule_;
+  std::optional<LoadedPlans> plans_;
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ Result<void> Program::steer_node(const KernelCall& call) {
 class Program::Recorder {
  public:
   Recorder(Program& program, Context& context, const Graph& graph, const Schedule& schedule, const EventPairs& pairs, std::uint32_t s)
-      : program_(program), context_(context), graph_(graph), schedule_(schedule), pairs_(pairs), s_(s), stream_(program.streams_[s]), tape_(stream_) {}
+      : program_(program), context_(context), graph_(graph), schedule_(schedule), pairs_(pairs), s_(s), stream_(*program.streams_[s]), tape_(stream_) {}
 
   Result<void> run() {
     const std::vector<Task>& tasks = schedule_.streams[PhysicalStreamId(s_)].tasks;
@@ -144,7 +144,7 @@ class Program::Recorder {
         break;
     }
     if (what.targets.size() == 1 && graph_.type(what.node) == "StreamSwitch") {
-      return tape_.switch_to(Comparison::not_equal, way, &kZero, IntType::int32, program_.streams_[what.targets[0]]);
+      return tape_.switch_to(Comparison::not_equal, way, &kZero, IntType::int32, *program_.streams_[what.targets[0]]);
     }
     return start_one(what, way);
   }
@@ -152,7 +152,7 @@ class Program::Recorder {
   // Starting a stream without tasks does nothing. Nothing waits for its end either, so a loop could start it again too soon.
   Result<void> start(std::uint32_t s) {
     if (schedule_.streams[PhysicalStreamId(s)].tasks.empty()) return stream_.launch(kNothing, {}, {});
-    return tape_.activate(program_.streams_[s]);
+    return tape_.activate(*program_.streams_[s]);
   }
 
   // A StreamSwitchN starts one stream and goes on itself, which no single task of a tape does.
@@ -188,8 +188,8 @@ class Program::Recorder {
   std::uint32_t at_ = 0;
 };
 
-Result<std::unique_ptr<Program>> Program::record(Context& context, const Graph& graph, const Schedule& schedule,
-                                                 const IdVec<NodeId, double>* durations_us) {
+Result<std::unique_ptr<Program>> Program::record(Context& context, std::vector<Stream*> streams, const Graph& graph,
+                                                 const Schedule& schedule, const IdVec<NodeId, double>* durations_us) {
   MST_TRY(const EventPairs pairs, pair_events(graph, schedule));
   std::unique_ptr<Program> program(new Program);
   const std::size_t count = schedule.streams.size();
@@ -202,11 +202,10 @@ Result<std::unique_ptr<Program>> Program::record(Context& context, const Graph& 
   program->tasks_.resize(count);
   MST_TRY(Model model, context.begin_model());
   program->model_.emplace(std::move(model));
+  program->streams_ = std::move(streams);
   const std::vector<bool> runs_first = heads(schedule);
   for (std::uint32_t s = 0; s < count; ++s) {
-    MST_TRY(Stream stream, context.create_stream(StreamOptions{.persistent = true, .huge = true}));
-    MST_TRY_VOID(program->model_->bind(stream, runs_first[s] ? StreamRole::head : StreamRole::activated));
-    program->streams_.push_back(std::move(stream));
+    MST_TRY_VOID(program->model_->bind(*program->streams_[s], runs_first[s] ? StreamRole::head : StreamRole::activated));
   }
   for (std::uint32_t e = 0; e < pairs.count; ++e) {
     MST_TRY(Event event, context.create_event(Event::Kind::snapshot));
@@ -218,10 +217,17 @@ Result<std::unique_ptr<Program>> Program::record(Context& context, const Graph& 
   }
   for (std::uint32_t s = 0; s < count; ++s) {
     MST_TRY_VOID(Recorder(*program, context, graph, schedule, pairs, s).run());
-    MST_TRY_VOID(program->model_->end_tasks(program->streams_[s]));
+    MST_TRY_VOID(program->model_->end_tasks(*program->streams_[s]));
   }
   MST_TRY_VOID(program->model_->finish());
   return program;
+}
+
+Program::~Program() {
+  model_.reset();
+  events_.clear();
+  labels_.clear();
+  for (Stream* stream : streams_) stream->drop_tapes();
 }
 
 Result<void> Program::execute(ProgramRun& run) {
@@ -240,8 +246,9 @@ std::vector<Span> Program::spans(const Schedule& schedule, const std::vector<rt:
   const auto none = static_cast<std::uint32_t>(streams_.size());
   std::vector<std::uint32_t> stream_of;  // by number on the device
   for (std::uint32_t s = 0; s < none; ++s) {
-    if (stream_of.size() <= streams_[s].number()) stream_of.resize(streams_[s].number() + 1, none);
-    stream_of[streams_[s].number()] = s;
+    const std::uint32_t number = streams_[s]->number();
+    if (stream_of.size() <= number) stream_of.resize(number + 1, none);
+    stream_of[number] = s;
   }
   std::uint64_t zero = ~std::uint64_t{0};
   std::vector<std::vector<Span>> spans(none);

@@ -26,10 +26,12 @@ struct ProgramRun {
 
 class Program {
  public:
+  /// `streams`: persistent ones of the context, one for each of the schedule's; they outlive the program.
   /// `durations_us`: of launches, on a device of virtual time; none on real ones. Errors: those of pair_events and the
   /// device's limits.
-  static Result<std::unique_ptr<Program>> record(Context& context, const Graph& graph, const Schedule& schedule,
-                                                 const IdVec<NodeId, double>* durations_us = nullptr);
+  static Result<std::unique_ptr<Program>> record(Context& context, std::vector<Stream*> streams, const Graph& graph,
+                                                 const Schedule& schedule, const IdVec<NodeId, double>* durations_us = nullptr);
+  ~Program();
 
   /// The first error by stream, else the execution's.
   Result<void> execute(ProgramRun& run);
@@ -49,12 +51,12 @@ class Program {
   std::vector<KernelFunction> timed_;  // by node, in virtual time
   bool control_ = false;
   std::vector<std::uint32_t> ways_;    // by entry of Schedule::controls: what the launcher said
-  std::vector<Stream> streams_;
+  std::vector<Stream*> streams_;
   std::vector<std::vector<std::uint32_t>> tasks_;  // by stream, place on its tape: the schedule's task, or kNoTask
   static constexpr std::uint32_t kNoTask = 0xffffffffu;
   std::vector<Label> labels_;          // by the schedule's numbers, then what a StreamSwitchN jumps to
   std::vector<Event> events_;          // by slot
-  std::optional<Model> model_;         // ends before its streams
+  std::optional<Model> model_;
 };
 
 }  // namespace millstream

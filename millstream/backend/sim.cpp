@@ -2,6 +2,7 @@
 // Plays schedules on a sim device of the runtime: a device of its own for each run, so that time begins at 0.
 #include <fmt/format.h>
 
+#include "millstream/backend/plan_streams.h"
 #include "millstream/backend/program.h"
 
 namespace millstream {
@@ -27,7 +28,9 @@ class SimBackend final : public Backend {
     if (options.delay_seed) profile.delay_seed = options.delay_seed;
     MST_TRY(Device device, Device::open_private(BackendId::sim, profile));
     Context context = device.primary();
-    MST_TRY(const std::unique_ptr<Program> program, Program::record(context, graph, schedule, &durations_));
+    PlanStreams streams(context, PlanStreams::Plans::one);
+    MST_TRY(std::vector<Stream*> taken, streams.acquire(0, schedule));
+    MST_TRY(const std::unique_ptr<Program> program, Program::record(context, std::move(taken), graph, schedule, &durations_));
     ProgramRun run;
     run.launcher = functional_ ? &launcher : nullptr;
     for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) run.delays.emplace_back(std::nullopt);

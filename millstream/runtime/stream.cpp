@@ -246,6 +246,11 @@ Result<void> Stream::synchronize(Deadline deadline) {
   return {};
 }
 
+void Stream::drop_tapes() {
+  const std::lock_guard lock(state_->tapes_mutex);
+  state_->retired.clear();
+}
+
 Result<void> Stream::set_failure_mode(FailureMode mode) {
   constexpr const char* kCall = "Stream::set_failure_mode";
   MST_TRY_VOID(enter(kCall));

@@ -83,6 +83,8 @@ class Stream {
   /// told of yet, after it was closed.
   Result<void> close(Close how = Close::drain);
 
+  /// Of a persistent stream: frees the tapes of models that have let it go, which otherwise live as long as the stream.
+  void drop_tapes();
   /// Its number on the device.
   std::uint32_t number() const;
   const std::shared_ptr<rt::StreamState>& state() const { return state_; }
