@@ -104,6 +104,45 @@ TEST_P(Acl, ADeviceIsOpenUntilItsLastReset) {
   CODE(107017, aclrtSynchronizeStream(s));
 }
 
+TEST_P(Acl, AResetWhoseDrainCannotFinishFailsTheWaitsAndClosesTheDevice) {
+  const std::string file = testing::TempDir() + "acl_impatient.toml";
+  std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 20\n";
+  reopen(file.c_str());
+  for (aclError (*const end)(std::int32_t) : {aclrtResetDevice, aclrtResetDeviceForce}) {
+    std::atomic<int> before{0}, after{0};
+    aclrtContext created = nullptr;
+    if (end == aclrtResetDeviceForce) {
+      OK(aclrtCreateContext(&created, 0));
+    }
+    // One waits for what nobody records; two wait for each other.
+    const aclrtStream orphan = stream(), left = stream(), right = stream(), whole = stream();
+    const aclrtEvent never = latch(), of_left = latch(), of_right = latch();
+    for (const aclrtStream s : {orphan, left, right, whole}) OK(MST_LAUNCH(count, 1, nullptr, s)(&before));
+    OK(aclrtStreamWaitEvent(orphan, never));
+    OK(aclrtStreamWaitEvent(left, of_right));
+    OK(aclrtRecordEvent(of_left, left));
+    OK(aclrtStreamWaitEvent(right, of_left));
+    OK(aclrtRecordEvent(of_right, right));
+    for (const aclrtStream s : {orphan, left, right}) OK(MST_LAUNCH(count, 1, nullptr, s)(&after));
+    for (int i = 0; i < 100; ++i) OK(MST_LAUNCH(count, 1, nullptr, whole)(&before));
+    CODE(107019, end(0));
+    EXPECT_TRUE(said("DEADLOCK")) << aclGetRecentErrMsg();
+    EXPECT_EQ(before, 104);
+    EXPECT_EQ(after, 0);
+    for (const aclrtStream s : {orphan, left, right, whole}) CODE(107017, aclrtSynchronizeStream(s));
+    CODE(107017, aclrtResetEvent(never, nullptr));
+    CODE(107002, aclrtSynchronizeDevice());
+    if (created != nullptr) {
+      CODE(107017, aclrtSetCurrentContext(created));
+    }
+    OK(aclrtSetDevice(0));
+    const aclrtStream again = stream();
+    OK(MST_LAUNCH(count, 1, nullptr, again)(&before));
+    OK(aclrtSynchronizeStream(again));
+    EXPECT_EQ(before, 105);
+  }
+}
+
 TEST_P(Acl, AResetWithCreatedContextsIsRefusedWithAListOfThem) {
   aclrtContext primary = nullptr, created = nullptr, now = nullptr;
   OK(aclrtGetCurrentContext(&primary));
