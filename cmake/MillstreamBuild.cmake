@@ -49,10 +49,12 @@ function(mst_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
 endfunction()
 
-# mst_fuzzer(NAME SOURCES ... DEPS ...): libFuzzer program; only with MST_FUZZ.
+# mst_fuzzer(NAME SOURCES ... DEPS ... [PARTS folder/file.cpp ...]): libFuzzer program; only with MST_FUZZ. PARTS: files below
+# millstream/ that the parser needs, of libraries of which it does not need much.
 function(mst_fuzzer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK;PARTS" ${ARGN})
+  list(TRANSFORM ARG_PARTS PREPEND ${PROJECT_SOURCE_DIR}/millstream/)
+  add_executable(${name} ${ARG_SOURCES} ${ARG_PARTS})
   target_link_libraries(${name} PRIVATE mst_flags fmt::fmt ${ARG_LINK})
   foreach(dep ${ARG_DEPS})
     target_link_libraries(${name} PRIVATE mst_${dep})

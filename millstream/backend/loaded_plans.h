@@ -4,6 +4,7 @@
 
 #include <list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "millstream/backend/plan_streams.h"
@@ -20,7 +21,7 @@ class LoadedPlans {
   explicit LoadedPlans(Context& context) : context_(context), streams_(context, PlanStreams::Plans::several) {}
 
   /// The program of this schedule, recorded now if it is not loaded; valid until the next call. A schedule is the same
-  /// while it, and what its pairs depend on of the graph, is equal. Errors: those of Program::record. O(tasks).
+  /// while it, and what its recording depends on of the graph, is equal. Errors: those of Program::record. O(tasks).
   Result<Program*> load(const Graph& graph, const Schedule& schedule);
 
   std::size_t recordings() const { return next_model_; }
@@ -31,6 +32,7 @@ class LoadedPlans {
     std::uint32_t model = 0;
     std::size_t nodes = 0;
     std::vector<NodeId> order;
+    std::vector<std::string> control_types;  // by entry of Schedule::controls
     Schedule schedule;
     std::unique_ptr<Program> program;
   };

@@ -202,8 +202,8 @@ Result<std::unique_ptr<Program>> Program::record(Context& context, std::vector<S
   program->tasks_.resize(count);
   MST_TRY(Model model, context.begin_model());
   program->model_.emplace(std::move(model));
-  const std::vector<bool> runs_first = heads(schedule);
   program->streams_ = std::move(streams);
+  const std::vector<bool> runs_first = heads(schedule);
   for (std::uint32_t s = 0; s < count; ++s) {
     MST_TRY_VOID(program->model_->bind(*program->streams_[s], runs_first[s] ? StreamRole::head : StreamRole::activated));
   }

@@ -72,10 +72,10 @@ inline Result<Dims> broadcast_strides(std::string_view node, std::span<const std
   return out;
 }
 
-/// Calls f(offsets, n): n consecutive iterations of the innermost dimension, operand k starting at
-/// offsets[k]. Rows are shared out statically; f must not depend on how.
-template <std::size_t K, class F>
-void for_each_row(const StridedLoop<K>& loop, int threads, F f) {
+// for_each_row, compiled once for each K and not for each f.
+template <std::size_t K>
+[[gnu::noinline]] void walk_rows(const StridedLoop<K>& loop, int threads, const void* f,
+                                 void (*call)(const void* f, const std::array<std::int64_t, K>& offsets, std::int64_t n)) {
   if (loop.total == 0) return;
   const std::int64_t length = loop.inner();
   const std::int64_t rows = loop.total / length;
@@ -100,7 +100,7 @@ void for_each_row(const StridedLoop<K>& loop, int threads, F f) {
       const std::int64_t begin = piece * cut;
       std::array<std::int64_t, K> offset = base;
       for (std::size_t k = 0; k < K; ++k) offset[k] += begin * loop.strides[k][outer];
-      f(offset, std::min(cut, length - begin));
+      call(f, offset, std::min(cut, length - begin));
       if (++piece < cuts) continue;
       piece = 0;
       for (std::size_t d = outer; d-- > 0;) {
@@ -119,6 +119,15 @@ void for_each_row(const StridedLoop<K>& loop, int threads, F f) {
   }
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int t = 0; t < threads; ++t) work(pieces * t / threads, pieces * (t + 1) / threads);
+}
+
+/// Calls f(offsets, n): n consecutive iterations of the innermost dimension, operand k starting at
+/// offsets[k]. Rows are shared out statically; f must not depend on how.
+template <std::size_t K, class F>
+void for_each_row(const StridedLoop<K>& loop, int threads, const F& f) {
+  walk_rows<K>(loop, threads, &f, [](const void* g, const std::array<std::int64_t, K>& offsets, std::int64_t n) {
+    (*static_cast<const F*>(g))(offsets, n);
+  });
 }
 
 /// out[i] = f(a[i]) over equal shapes.

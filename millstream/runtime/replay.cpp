@@ -218,7 +218,7 @@ bool Replay::asleep() const {
 void Replay::run_tasks(const Segment& segment) {
   const std::atomic<bool>& dropping = model_.dropping;
   const std::atomic<bool>& stopped = model_.context->stopped;
-  const Step* const tape = &steps_[steps_begin_[segment.tape]];
+  const Step* const tape = steps_.data() + steps_begin_[segment.tape];
   for (const Step *step = tape + segment.first, *const end = step + segment.count; step != end; ++step) {
     if (step->kind == Step::Kind::nothing) continue;
     if (dropping.load(std::memory_order_relaxed) || stopped.load(std::memory_order_relaxed)) {

@@ -5,8 +5,12 @@ set_target_properties(acl_header PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON
 target_compile_options(acl_header PRIVATE -Wall -Wextra -Werror -pedantic-errors)
 target_link_libraries(acl_header PRIVATE ascendcl)
 mst_test(handle_table_test SOURCES compat/handle_table_test.cpp $<TARGET_OBJECTS:acl_header> LINK mst_acl)
+set(sanitized "")
+if(MST_SANITIZE)
+  set(sanitized -fsanitize=${MST_SANITIZE})
+endif()
 add_test(NAME acl_examples COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/acl
-         -DWORK=${CMAKE_CURRENT_BINARY_DIR}/acl_examples -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=$<$<BOOL:${MST_SANITIZE}>:-fsanitize=${MST_SANITIZE}>
+         -DWORK=${CMAKE_CURRENT_BINARY_DIR}/acl_examples -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=${sanitized}
          -P ${CMAKE_CURRENT_LIST_DIR}/../compat/examples_test.cmake)
 add_executable(misuse compat/misuse.cpp)
 target_link_libraries(misuse PRIVATE mst_acl)

@@ -99,6 +99,24 @@ TEST_P(Loading, PlansUsedInTurnsAreRecordedOnce) {
   EXPECT_EQ(plans.recordings(), 2u);
 }
 
+TEST_P(Loading, APlanWhoseControlNodeIsOfAnotherTypeIsAnotherPlan) {
+  Schedule schedule;
+  schedule.streams.resize(2);
+  schedule.logical_streams = 2;
+  LoadedPlans plans(*context_);
+  for (const std::string type : {"StreamSwitch", "StreamSwitchN"}) {
+    const Graph graph = *parse_graph("graph\n  s = " + type + "()\n  a = Op()\n", "test");
+    schedule.controls = {{*graph.find_node("s"), {1}}};
+    schedule.streams[PhysicalStreamId(0)].tasks = {{Task::Kind::stream_switch, 0}};
+    schedule.streams[PhysicalStreamId(1)].tasks = {Task::launch(*graph.find_node("a"))};
+    for (int twice = 0; twice < 2; ++twice) {
+      const Result<Program*> program = plans.load(graph, schedule);
+      ASSERT_TRUE(program.ok()) << to_string(program.error());
+    }
+  }
+  EXPECT_EQ(plans.recordings(), 2u);
+}
+
 TEST_P(Loading, OneMoreThanMayStayUnloadsThePlanThatWasNotUsedForLongest) {
   std::vector<Chain> chains;
   for (std::uint32_t n = 1; n <= LoadedPlans::kMost + 1; ++n) chains.emplace_back(n);

@@ -3,6 +3,7 @@
 // null arguments, handles, current context, whose context, values, and then what the runtime itself says.
 #pragma once
 
+#include <cstring>
 #include <initializer_list>
 #include <utility>
 
@@ -29,6 +30,14 @@ struct Argument {
   const void* value;
   const char* name;
 };
+/// An enumerator as a caller passes it, who may pass any number: C++ may not read one outside the enumeration's range.
+template <class Enum>
+int number_of(const Enum& value) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 /// Errors: null_argument, naming the first that is null.
 Result<void> not_null(std::initializer_list<Argument> arguments);
 

@@ -101,7 +101,7 @@ aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   return run("aclrtMalloc", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{devPtr, "devPtr"}}));
     MST_TRY(const auto context, current());
-    const int p = policy;
+    const int p = number_of(policy);
     if (p < ACL_MEM_MALLOC_HUGE_FIRST || p > ACL_MEM_MALLOC_NORMAL_ONLY) return Error{ErrorCode::bad_value, fmt::format("policy {}", p)};
     return allocate(devPtr, size, &context->native.state()->device);
   });
@@ -127,7 +127,7 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, a
   return run("aclrtMemcpy", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{dst, "dst"}, {src, "src"}}));
     MST_TRY_VOID(current());
-    MST_TRY_VOID(check_copy(count, destMax, kind));
+    MST_TRY_VOID(check_copy(count, destMax, number_of(kind)));
     std::memmove(dst, src, count);
     return {};
   });
@@ -137,7 +137,7 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
   return run("aclrtMemcpyAsync", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{dst, "dst"}, {src, "src"}}));
     MST_TRY(const auto s, stream_here(stream));
-    MST_TRY_VOID(check_copy(count, destMax, kind));
+    MST_TRY_VOID(check_copy(count, destMax, number_of(kind)));
     return s->copy(dst, destMax, src, count, static_cast<CopyKind>(kind));
   });
 }

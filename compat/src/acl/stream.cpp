@@ -132,8 +132,9 @@ aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
   return run("aclrtSetStreamAttribute", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{value, "value (a mode is passed in an aclrtStreamAttrValue, by address)"}}));
     MST_TRY(const auto s, stream_with_mode(stream));
-    if (stmAttrType == ACL_STREAM_ATTR_FAILURE_MODE) return set_mode(s, value->failureMode);
-    return Error{ErrorCode::unsupported, fmt::format("stream attribute {}", static_cast<int>(stmAttrType))}.help(
+    const int attribute = number_of(stmAttrType);
+    if (attribute == ACL_STREAM_ATTR_FAILURE_MODE) return set_mode(s, value->failureMode);
+    return Error{ErrorCode::unsupported, fmt::format("stream attribute {}", attribute)}.help(
         "the only one is ACL_STREAM_ATTR_FAILURE_MODE");
   });
 }
