@@ -53,7 +53,12 @@ class ControlValues {
   };
   struct Loop {
     NodeId owner;
-    std::vector<ValueId> state;  ///< slots; Loop, Scan and For: the counter first
+    std::vector<ValueId> state;  ///< slots; Loop, Scan and For: the counter first, then a Loop's condition
+    std::optional<ValueId> trips;           ///< of a Loop
+    std::optional<ValueId> step;            ///< of a For
+    std::optional<std::size_t> condition;   ///< in `state`: that of a Loop
+    std::size_t carried = 0;
+    bool asks = true;                       ///< whether what the body says of it counts
     std::vector<Initial> initial;
     std::vector<ValueId> next;   ///< what the body makes of them
     std::vector<Stacked> stacked;
@@ -71,6 +76,7 @@ class ControlValues {
   Result<void> start(const Graph& graph, Loop& loop, TensorTable& table);
   Result<void> test(const Graph& graph, Loop& loop, bool goes_on, TensorTable& table);
   Result<void> turn(const Graph& graph, Loop& loop, TensorTable& table);
+  Result<void> settle_own(const Graph& graph, const Loop& loop, bool first, TensorTable& table) const;
   Result<void> check_state(const Graph& graph, const Loop& loop, const TensorTable& table) const;
 
   std::size_t slots_ = 0;
