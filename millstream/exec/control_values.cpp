@@ -209,7 +209,7 @@ class ControlValues::Builder {
       MST_TRY(const ValueId part, result(owner, body, own + i));
       out_.made_[v] = true;
       loop.stacked.push_back({part, v, graph_.desc(part), at(graph_.attrs(owner).get_ints("scan_output_axes"), k),
-                              at(graph_.attrs(owner).get_ints("scan_output_directions"), k) == 1, {}});
+                              at(graph_.attrs(owner).get_ints("scan_output_directions"), k) == 1, {}, 0});
     }
     // What the condition reads: all that a While carries, else the counter, and what the body said.
     const bool counted = type != "Loop" || input(owner, 0).has_value();
@@ -264,8 +264,9 @@ class ControlValues::Builder {
   std::map<NodeId, NodeId> closing_;  // by NetOutput
 };
 
-Result<ControlValues> ControlValues::of(const Graph& graph) {
+Result<ControlValues> ControlValues::of(const Graph& graph, std::uint64_t max_bytes) {
   ControlValues out;
+  out.max_bytes_ = max_bytes;
   MST_TRY_VOID(Builder(graph, out).run());
   return out;
 }
@@ -308,7 +309,10 @@ Result<void> ControlValues::settle_own(const Graph& graph, const Loop& loop, boo
 
 Result<void> ControlValues::start(const Graph& graph, Loop& loop, TensorTable& table) {
   loop.turn = 0;
-  for (Stacked& s : loop.stacked) s.turns.clear();
+  for (Stacked& s : loop.stacked) {
+    s.turns.clear();
+    s.bytes = 0;
+  }
   for (std::size_t i = 0; i < loop.state.size(); ++i) {
     table[loop.state[i]] = loop.initial[i].value ? table[slot(*loop.initial[i].value)] : loop.initial[i].constant;
   }
@@ -365,7 +369,13 @@ Result<void> ControlValues::turn(const Graph& graph, Loop& loop, TensorTable& ta
   // All are read before any is written: a body may hand its inputs on in another order.
   std::vector<Tensor> next;
   for (const ValueId v : loop.next) next.push_back(table[slot(v)]);
-  for (Stacked& s : loop.stacked) s.turns.push_back(table[slot(s.part)]);
+  for (Stacked& s : loop.stacked) {
+    s.turns.push_back(table[slot(s.part)]);
+    s.bytes += s.turns.back().byte_size();
+    if (s.bytes <= max_bytes_) continue;
+    return of_node(graph, loop.owner, ErrorCode::memory_limit, fmt::format("output \"{}\" takes {} bytes after turn {}, allowed are {}", graph.name(s.output), s.bytes,
+                                                                           loop.turn + 1, max_bytes_));
+  }
   for (std::size_t i = 0; i < next.size(); ++i) {
     if (i != loop.condition || loop.asks) table[loop.state[i]] = std::move(next[i]);
   }

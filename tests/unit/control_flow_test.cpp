@@ -18,13 +18,13 @@ struct OnDevice {
   std::unique_ptr<Backend> backend = make_cpu_backend(2, 1);
   std::optional<Executable> executable;
 
-  Result<void> make(const Graph& source) {
+  Result<void> make(const Graph& source, const InstantiateOptions& how = {}) {
     MST_TRY(const Target target, load_target("npu"));
     CompileOptions options;
     options.assign.strategy = Strategy::ge;
     MST_TRY(graph, prepare(source, target, options));
     MST_TRY(plan, compile(graph, target, options));
-    MST_TRY(Executable made, instantiate(graph, plan.schedule, plan.memory, all_kernels(), *backend, {}));
+    MST_TRY(Executable made, instantiate(graph, plan.schedule, plan.memory, all_kernels(), *backend, how));
     executable.emplace(std::move(made));
     return {};
   }
@@ -446,6 +446,23 @@ TEST(ControlFlow, ACarriedValueThatDoesNotFitItsBodyIsRefusedInItsTurn) {
   const auto twice = run(*device.executable, std::vector<Tensor>{number(2), floats({2}, {1, 2})}, {});
   ASSERT_FALSE(twice.ok());
   EXPECT_NE(to_string(twice.error()).find("\"y/body/v\" is f32[4], the body wants f32[2]"), std::string::npos) << to_string(twice.error());
+}
+
+TEST(ControlFlow, WhatALoopStacksUpIsRefusedWhereItPassesTheMemoryAllowed) {
+  const auto parsed = parse_graph(kLoop, "loop");
+  ASSERT_TRUE(parsed.ok()) << to_string(parsed.error());
+  OnDevice device;
+  InstantiateOptions how;
+  how.max_bytes = 8;
+  const auto made = device.make(*parsed, how);
+  ASSERT_TRUE(made.ok()) << to_string(made.error());
+  const auto two = run(*device.executable, std::vector<Tensor>{number(2), flag(true), floats({1}, {1})}, {});
+  ASSERT_TRUE(two.ok()) << to_string(two.error());
+  EXPECT_EQ(two->outputs[1], floats({2, 1}, {11, 21}));
+  const auto four = run(*device.executable, std::vector<Tensor>{number(9), flag(true), floats({1}, {1})}, {});
+  ASSERT_FALSE(four.ok());
+  EXPECT_EQ(four.error().code, ErrorCode::memory_limit);
+  EXPECT_EQ(four.error().message, "Loop \"s\": output \"h\" takes 12 bytes after turn 3, allowed are 8");
 }
 
 TEST(ControlFlow, WithoutValuesADeviceCannotDecide) {
