@@ -465,6 +465,39 @@ TEST(ControlFlow, WhatALoopStacksUpIsRefusedWhereItPassesTheMemoryAllowed) {
   EXPECT_EQ(four.error().message, "Loop \"s\": output \"h\" takes 12 bytes after turn 3, allowed are 8");
 }
 
+// A million turns would fill the memory.
+TEST(ControlFlow, ATraceHoldsTheBeginningOfALongLoop) {
+  const auto parsed = parse_graph(
+      "graph\n"
+      "  input n : i64[]\n"
+      "  input x : f32[1]\n"
+      "  y = Loop(n, _, x) {body=body(turn)}\n"
+      "  output y\n"
+      "body turn\n"
+      "  input i : i64[]\n"
+      "  input c : bool[]\n"
+      "  input v : f32[1]\n"
+      "  const one : f32[1] = [1]\n"
+      "  w = Add(v, one)\n"
+      "  output c, w\n",
+      "loop");
+  ASSERT_TRUE(parsed.ok()) << to_string(parsed.error());
+  OnDevice device;
+  const auto made = device.make(*parsed);
+  ASSERT_TRUE(made.ok()) << to_string(made.error());
+  ExecuteOptions traced;
+  traced.trace = true;
+  for (const bool longer : {false, true}) {
+    const std::int64_t turns = longer ? 100000 : 1000;
+    const auto done = run(*device.executable, std::vector<Tensor>{number(turns), floats({1}, {0})}, traced);
+    ASSERT_TRUE(done.ok()) << to_string(done.error());
+    EXPECT_EQ(done->outputs[0], floats({1}, {static_cast<float>(turns)}));
+    EXPECT_EQ(done->trace.cut, longer);
+    EXPECT_LT(done->trace.spans.size(), 600000u);
+    EXPECT_GT(done->trace.spans.size(), longer ? 300000u : 5000u);
+  }
+}
+
 TEST(ControlFlow, WithoutValuesADeviceCannotDecide) {
   const auto parsed = parse_graph(kIf, "if");
   ASSERT_TRUE(parsed.ok());
