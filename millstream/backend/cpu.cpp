@@ -35,7 +35,8 @@ class CpuBackend final : public Backend {
     run.launcher = &launcher;
     for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) run.delays.emplace_back(options.delay_seed, s + 1);
     Trace trace;
-    if (options.trace) device_->start_trace();
+    const std::size_t most = Program::most_moments(schedule);
+    if (options.trace) device_->start_trace(most);
     const auto begin = std::chrono::steady_clock::now();
     const int callers = omp_get_max_threads();
     omp_set_num_threads(threads_per_op_);
@@ -45,7 +46,9 @@ class CpuBackend final : public Backend {
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
     if (options.trace) {
       device_->stop_trace();
-      trace.spans = program->spans(schedule, device_->take_trace());
+      const std::vector<rt::TraceEvent> moments = device_->take_trace();
+      trace.cut = moments.size() == most;
+      trace.spans = program->spans(schedule, moments);
     }
     if (!done.ok()) return std::move(done).error();
     return trace;

@@ -242,6 +242,13 @@ Result<void> Program::execute(ProgramRun& run) {
   return done;
 }
 
+std::size_t Program::most_moments(const Schedule& schedule) {
+  if (!schedule.has_control()) return static_cast<std::size_t>(-1);
+  std::size_t most = 1000000;
+  for (const PhysicalStream& s : schedule.streams) most += 4 * s.tasks.size();
+  return most;
+}
+
 std::vector<Span> Program::spans(const Schedule& schedule, const std::vector<rt::TraceEvent>& events) const {
   const auto none = static_cast<std::uint32_t>(streams_.size());
   std::vector<std::uint32_t> stream_of;  // by number on the device

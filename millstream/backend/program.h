@@ -35,6 +35,8 @@ class Program {
 
   /// The first error by stream, else the execution's.
   Result<void> execute(ProgramRun& run);
+  /// How many moments of one execution a trace may hold: once through all tasks fits, a loop may go on for long.
+  static std::size_t most_moments(const Schedule& schedule);
   /// The spans of one execution, by stream, then as they ran; from its first moment on. A wait begins when its stream comes
   /// to it.
   std::vector<Span> spans(const Schedule& schedule, const std::vector<rt::TraceEvent>& events) const;

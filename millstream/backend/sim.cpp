@@ -34,12 +34,17 @@ class SimBackend final : public Backend {
     ProgramRun run;
     run.launcher = functional_ ? &launcher : nullptr;
     for (std::uint32_t s = 0; s < schedule.streams.size(); ++s) run.delays.emplace_back(std::nullopt);
-    if (options.trace) device.start_trace();
+    const std::size_t most = Program::most_moments(schedule);
+    if (options.trace) device.start_trace(most);
     MST_TRY_VOID(program->execute(run));
     Trace trace;
     trace.virtual_time = true;
     trace.total_ns = device.now_ns();
-    if (options.trace) trace.spans = program->spans(schedule, device.take_trace());
+    if (options.trace) {
+      const std::vector<rt::TraceEvent> moments = device.take_trace();
+      trace.cut = moments.size() == most;
+      trace.spans = program->spans(schedule, moments);
+    }
     return trace;
   }
 

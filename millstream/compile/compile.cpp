@@ -35,6 +35,11 @@ class StageClock {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// `flatten` makes its own, which stand in no file.
+bool jumps_by_hand(const Graph& graph, const Schedule& schedule) {
+  return std::any_of(schedule.controls.begin(), schedule.controls.end(), [&](const ControlTask& c) { return graph.where(c.node).has_value(); });
+}
+
 // Everything behind assign_streams, which has filled out.assignment.
 Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOptions& options, Compiled& out, StageClock& clock) {
   SyncOptions sync = options.sync;
@@ -63,6 +68,10 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
   const bool over = say(out.schedule.warnings, ErrorCode::task_limit);
   for (const Violation& v : report.violations) {
     if ((over && v.kind == Violation::Kind::limit) || warned_of(graph, out, v)) continue;
+    if (v.kind == Violation::Kind::region && jumps_by_hand(graph, out.schedule)) {
+      return Error{ErrorCode::control_flow, "labels and jumps that do not fit the graph: " + v.message}
+          .help("what jumps past or repeats stands in a scope of its own, on one stream; a While, Loop or If makes both by itself");
+    }
     return Error{ErrorCode::internal, "the verifier rejects our own plan: " + v.message}
         .help("this is a defect of millstream; please report the model and the command");
   }

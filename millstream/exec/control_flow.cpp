@@ -23,14 +23,20 @@ Result<bool> truth(std::string_view node, std::string_view what, const Tensor& t
   return t.as<std::uint8_t>()[0] != 0;
 }
 
-Tensor scalar_bool(bool value) {
-  Tensor t(DType::boolean, {});
+// One element of the rank that a body declares for its counter or condition.
+std::vector<std::int64_t> dims_of(const Graph& body, std::size_t input) {
+  const TensorDesc& declared = body.desc(body.inputs()[input]);
+  return std::vector<std::int64_t>(declared.elements() == 1 ? declared.shape->size() : 0, 1);
+}
+
+Tensor one_bool(bool value, std::vector<std::int64_t> dims) {
+  Tensor t(DType::boolean, std::move(dims));
   t.as_mutable<std::uint8_t>()[0] = value ? 1 : 0;
   return t;
 }
 
-Tensor scalar_i64(std::int64_t value) {
-  Tensor t(DType::i64, {});
+Tensor one_i64(std::int64_t value, std::vector<std::int64_t> dims) {
+  Tensor t(DType::i64, std::move(dims));
   t.as_mutable<std::int64_t>()[0] = value;
   return t;
 }
@@ -81,7 +87,7 @@ class LoopKernel final : public Kernel {
     for (std::size_t i = 0; i < carried_; ++i) state.push_back(args.input(2 + i));
     std::vector<std::vector<Tensor>> turns(args.output_count() - carried_);  // by scan output
     for (std::int64_t turn = 0; go_on && (!has_trips_ || turn < trips); ++turn) {
-      std::vector<Tensor> in = {scalar_i64(turn), scalar_bool(go_on)};
+      std::vector<Tensor> in = {one_i64(turn, dims_of(body_->graph(), 0)), one_bool(go_on, dims_of(body_->graph(), 1))};
       for (Tensor& t : state) in.push_back(std::move(t));
       MST_TRY(std::vector<Tensor> out, body_->run(std::move(in), args));
       // With a trip count and no condition the body's condition is "ignored" by the specification; with

@@ -170,13 +170,20 @@ class ControlValues::Builder {
     const std::size_t own = type == "Loop" ? 2 : type == "While" ? 0 : 1;   // counter and condition
     Loop loop;
     loop.owner = owner;
+    loop.carried = carried;
     for (std::size_t i = 0; i < own + carried; ++i) loop.state.push_back(ValueId(static_cast<std::uint32_t>(out_.slots_++)));
     if (type == "For") {
       loop.initial.push_back({input(owner, 0), {}});
+      loop.step = input(owner, 2);
     } else if (own != 0) {
       loop.initial.push_back({std::nullopt, counter_at_zero()});
     }
-    if (type == "Loop") loop.initial.push_back({input(owner, 1), yes()});
+    if (type == "Loop") {
+      loop.initial.push_back({input(owner, 1), yes()});
+      loop.trips = input(owner, 0);
+      loop.condition = 1;
+      loop.asks = input(owner, 1) || !loop.trips;
+    }
     for (std::size_t i = 0; i < carried; ++i) {
       const auto v = input(owner, steers + i);
       if (!v) return of_node(graph_, owner, ErrorCode::control_flow, fmt::format("input {}, which it carries, is left out", steers + i));
@@ -202,7 +209,7 @@ class ControlValues::Builder {
       MST_TRY(const ValueId part, result(owner, body, own + i));
       out_.made_[v] = true;
       loop.stacked.push_back({part, v, graph_.desc(part), at(graph_.attrs(owner).get_ints("scan_output_axes"), k),
-                              at(graph_.attrs(owner).get_ints("scan_output_directions"), k) == 1, {}});
+                              at(graph_.attrs(owner).get_ints("scan_output_directions"), k) == 1, {}, 0});
     }
     // What the condition reads: all that a While carries, else the counter, and what the body said.
     const bool counted = type != "Loop" || input(owner, 0).has_value();
@@ -257,8 +264,9 @@ class ControlValues::Builder {
   std::map<NodeId, NodeId> closing_;  // by NetOutput
 };
 
-Result<ControlValues> ControlValues::of(const Graph& graph) {
+Result<ControlValues> ControlValues::of(const Graph& graph, std::uint64_t max_bytes) {
   ControlValues out;
+  out.max_bytes_ = max_bytes;
   MST_TRY_VOID(Builder(graph, out).run());
   return out;
 }
@@ -283,12 +291,45 @@ Result<void> ControlValues::check_state(const Graph& graph, const Loop& loop, co
   return {};
 }
 
+// The counter and the condition take the rank that the body declares.
+Result<void> ControlValues::settle_own(const Graph& graph, const Loop& loop, bool first, TensorTable& table) const {
+  const std::size_t own = loop.state.size() - loop.carried;
+  for (std::size_t i = 0; i < own; ++i) {
+    Tensor& t = table[loop.state[i]];
+    if (i == loop.condition && (t.dtype() != DType::boolean || t.elements() != 1)) {
+      return of_node(graph, loop.owner, ErrorCode::kernel, fmt::format("its {}condition is {}, needs one bool", first ? "" : "body's ", to_string(t.desc())));
+    }
+    const auto shown = shown_.find(loop.state[i]);
+    if (t.elements() != 1 || shown == shown_.end()) continue;
+    const TensorDesc& want = graph.desc(shown->second[0]);
+    if (want.elements() == 1 && want.shape->size() != t.shape().size()) t = t.reshaped(want.dims());
+  }
+  return {};
+}
+
 Result<void> ControlValues::start(const Graph& graph, Loop& loop, TensorTable& table) {
   loop.turn = 0;
-  for (Stacked& s : loop.stacked) s.turns.clear();
+  for (Stacked& s : loop.stacked) {
+    s.turns.clear();
+    s.bytes = 0;
+  }
   for (std::size_t i = 0; i < loop.state.size(); ++i) {
     table[loop.state[i]] = loop.initial[i].value ? table[slot(*loop.initial[i].value)] : loop.initial[i].constant;
   }
+  if (loop.trips) {
+    const Tensor& t = table[slot(*loop.trips)];
+    if (t.dtype() != DType::i64 || t.elements() != 1) {
+      return of_node(graph, loop.owner, ErrorCode::kernel, fmt::format("its trip count is {}, needs one i64", to_string(t.desc())));
+    }
+  }
+  if (loop.step) {
+    MST_TRY(const std::int64_t step, number(graph, loop.owner, table[slot(*loop.step)]));
+    // Its condition compares the way a constant step goes, and upwards otherwise.
+    if (step == 0 || (step < 0 && graph.constant(*loop.step) == nullptr)) {
+      return of_node(graph, loop.owner, ErrorCode::kernel, fmt::format("its step is {}, needs {}", step, step == 0 ? "another than 0" : "to be a constant where it is below 0"));
+    }
+  }
+  MST_TRY_VOID(settle_own(graph, loop, true, table));
   std::int64_t turns = 0;
   for (std::size_t k = 0; k < loop.scanned.size(); ++k) {
     const Tensor& t = table[slot(loop.scanned[k].from)];
@@ -328,9 +369,18 @@ Result<void> ControlValues::turn(const Graph& graph, Loop& loop, TensorTable& ta
   // All are read before any is written: a body may hand its inputs on in another order.
   std::vector<Tensor> next;
   for (const ValueId v : loop.next) next.push_back(table[slot(v)]);
-  for (Stacked& s : loop.stacked) s.turns.push_back(table[slot(s.part)]);
-  for (std::size_t i = 0; i < next.size(); ++i) table[loop.state[i]] = std::move(next[i]);
+  for (Stacked& s : loop.stacked) {
+    s.turns.push_back(table[slot(s.part)]);
+    s.bytes += s.turns.back().byte_size();
+    if (s.bytes <= max_bytes_) continue;
+    return of_node(graph, loop.owner, ErrorCode::memory_limit, fmt::format("output \"{}\" takes {} bytes after turn {}, allowed are {}", graph.name(s.output), s.bytes,
+                                                                           loop.turn + 1, max_bytes_));
+  }
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    if (i != loop.condition || loop.asks) table[loop.state[i]] = std::move(next[i]);
+  }
   ++loop.turn;
+  MST_TRY_VOID(settle_own(graph, loop, false, table));
   return check_state(graph, loop, table);
 }
 

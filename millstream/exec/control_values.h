@@ -18,7 +18,8 @@ class ControlValues {
  public:
   /// Nothing for a graph without scopes. Errors: control_flow naming the node for scopes that miss a node which `flatten`
   /// puts there, or whose owner another scheduler runs.
-  static Result<ControlValues> of(const Graph& graph);
+  /// `max_bytes`: what an output that stacks up its turns may take.
+  static Result<ControlValues> of(const Graph& graph, std::uint64_t max_bytes);
 
   /// Size of the table: one for each value, then the loops' own.
   std::size_t slot_count() const { return slots_; }
@@ -30,7 +31,7 @@ class ControlValues {
   bool owns_scopes(NodeId n) const { return owners_.find(n) != owners_.end(); }
 
   /// Before the control task that `n` stands for: moves what it moves; the way it goes, as Launcher::steer. Errors:
-  /// kernel and shape, naming the owner.
+  /// kernel, shape and memory_limit, naming the owner.
   Result<std::uint32_t> steer(const Graph& graph, NodeId n, TensorTable& table);
 
  private:
@@ -45,6 +46,7 @@ class ControlValues {
     std::int64_t axis = 0;
     bool backwards = false;
     std::vector<Tensor> turns;  ///< of the loop that runs
+    std::uint64_t bytes = 0;    ///< of those
   };
   struct Scanned {
     ValueId from, slot;
@@ -53,7 +55,12 @@ class ControlValues {
   };
   struct Loop {
     NodeId owner;
-    std::vector<ValueId> state;  ///< slots; Loop, Scan and For: the counter first
+    std::vector<ValueId> state;  ///< slots; Loop, Scan and For: the counter first, then a Loop's condition
+    std::optional<ValueId> trips;           ///< of a Loop
+    std::optional<ValueId> step;            ///< of a For
+    std::optional<std::size_t> condition;   ///< in `state`: that of a Loop
+    std::size_t carried = 0;
+    bool asks = true;                       ///< whether what the body says of it counts
     std::vector<Initial> initial;
     std::vector<ValueId> next;   ///< what the body makes of them
     std::vector<Stacked> stacked;
@@ -71,9 +78,11 @@ class ControlValues {
   Result<void> start(const Graph& graph, Loop& loop, TensorTable& table);
   Result<void> test(const Graph& graph, Loop& loop, bool goes_on, TensorTable& table);
   Result<void> turn(const Graph& graph, Loop& loop, TensorTable& table);
+  Result<void> settle_own(const Graph& graph, const Loop& loop, bool first, TensorTable& table) const;
   Result<void> check_state(const Graph& graph, const Loop& loop, const TensorTable& table) const;
 
   std::size_t slots_ = 0;
+  std::uint64_t max_bytes_ = 0;
   std::map<ValueId, ValueId> from_;                ///< shows the tensor of another value or slot
   std::map<ValueId, bool> made_;                   ///< outputs that a step puts into the table
   std::map<ValueId, std::vector<ValueId>> shown_;  ///< by slot of a loop: the Data values that show it

@@ -146,7 +146,7 @@ void count_readers(State& state, const Graph& graph, const std::vector<bool>& bo
 Result<Executable> instantiate(const Graph& graph, const Schedule& schedule, const MemoryPlan& memory,
                                const KernelTable& kernels, Backend& backend, const InstantiateOptions& options) {
   auto state = std::unique_ptr<State>(new State{graph, schedule, backend});
-  MST_TRY(state->control, ControlValues::of(graph));
+  MST_TRY(state->control, ControlValues::of(graph, options.max_bytes.value_or(~std::uint64_t{0})));
   const ControlValues& control = state->control;
   MST_TRY(const auto launched, launched_once(graph, schedule, control));
   state->tensors = TensorTable(control.slot_count());

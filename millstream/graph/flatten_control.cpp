@@ -77,6 +77,19 @@ std::optional<std::int64_t> constant_int(const Graph& graph, const InputRef& in)
   return std::nullopt;
 }
 
+// The counter and the condition of a Loop, which the body may declare with one element of any rank.
+TensorDesc one_element(const TensorDesc& declared, DType type) {
+  return {type, declared.elements() == 1 ? declared.shape : std::vector<Dim>{}};
+}
+
+// The shape of an operation on one element and `b`, which may have any shape.
+std::optional<std::vector<Dim>> joined(const TensorDesc& one, const TensorDesc& b) {
+  if (!one.shape || !b.shape) return std::nullopt;
+  std::vector<Dim> out = *b.shape;
+  if (out.size() < one.shape->size()) out.insert(out.begin(), one.shape->begin(), one.shape->end() - static_cast<std::ptrdiff_t>(out.size()));
+  return out;
+}
+
 Tensor scalar(DType type, std::int64_t value) {
   Tensor t(type, {});
   if (type == DType::i32) {
@@ -389,9 +402,8 @@ Result<void> FlatBuilder::lower_counted(Owner& owner) {
   const std::int64_t enter = again + 1;
   const std::int64_t leave = again + 2;
   next_label_ += 3;
-  TensorDesc counter = TensorDesc::of(DType::i64, {});
-  if (!loop && !scan) counter = graph_.desc(*owner.inputs[0].get());
-  const TensorDesc boolean = TensorDesc::of(DType::boolean, {});
+  const TensorDesc one = TensorDesc::of(DType::i64, {});
+  const TensorDesc counter = loop ? one_element(g.desc(g.inputs()[0]), DType::i64) : scan ? one : graph_.desc(*owner.inputs[0].get());
 
   // cond: iteration < limit, and what the body said.
   Frame test;
@@ -435,15 +447,16 @@ Result<void> FlatBuilder::lower_counted(Owner& owner) {
       if (step && *step < 0) compare = "Greater";
     }
     const bool waits = decides.has_value();
-    decides = task(test, compare, owner.inside("cond", compare), {iteration, *limit}, boolean);
+    decides = task(test, compare, owner.inside("cond", compare), {iteration, *limit}, {DType::boolean, joined(counter, graph_.desc(*limit))});
     if (!waits) test.roots.push_back(*decides);
     predicate = graph_.outputs(*decides)[0];
   }
   // With a trip count and no condition the body's word does not count; with neither it is the only end.
   if (loop && (!owner.inputs[1].absent() || !limited)) {
-    const ValueId condition = add_data(owner, test.scope, owner.inside("cond", "condition"), limited ? 1 : 0, boolean);
+    const TensorDesc said = one_element(g.desc(g.inputs()[1]), DType::boolean);
+    const ValueId condition = add_data(owner, test.scope, owner.inside("cond", "condition"), limited ? 1 : 0, said);
     if (decides) {
-      decides = task(test, "And", owner.inside("cond", "And"), {predicate, condition}, boolean);
+      decides = task(test, "And", owner.inside("cond", "And"), {predicate, condition}, {DType::boolean, joined(graph_.desc(predicate), said)});
       predicate = graph_.outputs(*decides)[0];
     } else {
       predicate = condition;
@@ -463,7 +476,8 @@ Result<void> FlatBuilder::lower_counted(Owner& owner) {
     const ValueId iteration = scan ? add_data(owner, turn.scope, owner.inside(body->attribute, "iteration"), static_cast<std::int64_t>(g.inputs().size()), counter)
                                    : *level.values[g.inputs()[0]];
     const InputRef step = loop || scan ? InputRef(add_constant(owner.inside(body->attribute, "one"), scalar(DType::i64, 1))) : owner.inputs[2];
-    const NodeId next = task(turn, "Add", owner.inside(body->attribute, "next_iteration"), {iteration, step}, counter);
+    const NodeId next = task(turn, "Add", owner.inside(body->attribute, "next_iteration"), {iteration, step},
+                             {counter.dtype, joined(counter, graph_.desc(*step.get()))});
     turn.roots.push_back(next);
     first.push_back(graph_.outputs(next)[0]);
   }

@@ -73,7 +73,9 @@ Result<std::vector<InputRef>> Reader::read_inputs(const NodeMessage& node, Scope
     }
     inputs.push_back(*found);
   }
-  while (!inputs.empty() && inputs.back().absent()) inputs.pop_back();
+  // What a Loop carries begins behind two inputs that may be left out, also when nothing follows.
+  const std::size_t least = node.op_type == "Loop" ? 2 : 0;
+  while (inputs.size() > least && inputs.back().absent()) inputs.pop_back();
   return inputs;
 }
 

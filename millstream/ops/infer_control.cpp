@@ -88,6 +88,12 @@ Result<std::vector<TensorDesc>> settle(Graph& kept, const ShapeContext& c, std::
   }
 }
 
+// The counter and the condition: a body may declare them with one element of any rank.
+TensorDesc loop_scalar(const Graph& body, std::size_t i, DType type) {
+  const TensorDesc& declared = body.desc(body.inputs()[i]);
+  return TensorDesc{type, declared.elements() == 1 ? declared.shape : std::vector<Dim>{}};
+}
+
 Descs infer_loop(Graph& graph, NodeId node, const ShapeContext& c, const InferBody& infer_body) {
   const auto id = body_named(graph, node, "body");
   if (!id) return wrong(c, "has no body");
@@ -100,7 +106,7 @@ Descs infer_loop(Graph& graph, NodeId node, const ShapeContext& c, const InferBo
   if (body.outputs().size() < carried + 1 || body.outputs().size() - 1 != c.output_count) {
     return wrong(c, fmt::format("its body has {} outputs, needs {}", body.outputs().size(), c.output_count + 1));
   }
-  std::vector<TensorDesc> before = {TensorDesc::of(DType::i64, {}), TensorDesc::of(DType::boolean, {})};
+  std::vector<TensorDesc> before = {loop_scalar(body, 0, DType::i64), loop_scalar(body, 1, DType::boolean)};
   for (std::size_t i = 0; i < carried; ++i) before.push_back(at(c, 2 + i));
   MST_TRY(const std::vector<TensorDesc> state, settle(body, c, std::move(before), 2, 1, carried, infer_body));
   std::vector<TensorDesc> out;

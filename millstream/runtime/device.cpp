@@ -164,7 +164,7 @@ Result<void> Device::reset(ResetMode mode) {
 }
 
 std::uint64_t Device::now_ns() const { return state_->machine->now_ns(); }
-void Device::start_trace() { state_->trace.start(); }
+void Device::start_trace(std::size_t most) { state_->trace.start(most); }
 void Device::stop_trace() { state_->trace.stop(); }
 std::vector<TraceEvent> Device::take_trace() { return state_->trace.take(); }
 

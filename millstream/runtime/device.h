@@ -51,8 +51,8 @@ class Device {
   /// The back-end's clock: steady on cpu, virtual on sim; from the opening on.
   std::uint64_t now_ns() const;
 
-  /// Records what the device does from now on; to be called while it does nothing.
-  void start_trace();
+  /// Records what the device does from now on, the first `most` moments of it; to be called while it does nothing.
+  void start_trace(std::size_t most = static_cast<std::size_t>(-1));
   void stop_trace();
   std::vector<rt::TraceEvent> take_trace();
 

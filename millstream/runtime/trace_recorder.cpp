@@ -95,6 +95,7 @@ void TraceRecorder::add(TraceEvent& e, const ContextState& context, bool by_host
   e.context = context.number;
   e.context_serial = context.serial;
   const std::lock_guard lock(mutex_);
+  if (events_.size() >= most_) return;
   if (by_host) {
     const auto known = std::find(hosts_.begin(), hosts_.end(), std::this_thread::get_id());
     e.thread = static_cast<std::uint32_t>(known - hosts_.begin()) + 1;

@@ -80,7 +80,11 @@ struct Lane;
 class TraceRecorder {
  public:
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  void start() { on_.store(true, std::memory_order_relaxed); }
+  /// Keeps the first `most` moments.
+  void start(std::size_t most) {
+    most_ = most;
+    on_.store(true, std::memory_order_relaxed);
+  }
   void stop() { on_.store(false, std::memory_order_relaxed); }
   void submitted(const Lane& lane, const Task& task);
   void began(const Lane& lane, const Task& task, std::uint32_t worker);
@@ -103,6 +107,7 @@ class TraceRecorder {
   static TraceEvent of(TraceEvent::Kind kind, const Lane& lane, const Task& task);
   void add(TraceEvent::Kind kind, const Lane& lane, const Task& task, std::uint32_t worker);
   std::atomic<bool> on_{false};
+  std::size_t most_ = 0;  // set while nothing is recorded
   std::mutex mutex_;
   std::vector<TraceEvent> events_;
   std::vector<std::thread::id> hosts_;

@@ -24,6 +24,7 @@ struct Trace {
   std::vector<Span> spans;  ///< by stream, then index
   std::uint64_t total_ns = 0;
   bool virtual_time = false;
+  bool cut = false;  ///< the run did more than the spans say: a loop went on for long
 };
 
 /// Text lanes on a grid of `tick_ns`: the picture of the golden tests. At most 1000 columns.

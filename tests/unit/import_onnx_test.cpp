@@ -191,6 +191,22 @@ TEST(ImportOnnx, ALoopsShapesHoldForEveryTurn) {
   EXPECT_EQ(desc_of(graph, "stack"), "f32[?,2,3]");
 }
 
+TEST(ImportOnnx, ALoopThatCarriesNothingKeepsTheInputsThatAreLeftOut) {
+  auto m = model();
+  auto* g = m.mutable_graph();
+  ints(g->add_initializer(), "trips", {}, {4});
+  auto* n = node(g, "Loop", {"trips", ""}, {"stack"}, "loop");
+  auto* body = attribute(n, "body", onnx::AttributeProto::GRAPH)->mutable_g();
+  describe(body->add_input(), "i", onnx::TensorProto::INT64, {"1"});
+  describe(body->add_input(), "go", onnx::TensorProto::BOOL, {});
+  node(body, "Neg", {"i"}, {"j"});
+  for (const char* out : {"go", "j"}) output(body, out);
+  output(g, "stack");
+  const Graph graph = graph_of(m);
+  EXPECT_EQ(graph.inputs(*graph.find_node("loop")).size(), 2u);
+  EXPECT_EQ(desc_of(graph, "stack"), "i64[?,1]");
+}
+
 TEST(ImportOnnx, AStaleDeclaredShapeDoesNotWin) {
   auto m = model();
   auto* g = m.mutable_graph();

@@ -277,6 +277,13 @@ Result<void> write_trace(const std::string& path, const Graph& graph, const Sche
   return write_bytes(path, to_chrome_json(graph, schedule, trace));
 }
 
+// Where it was written to.
+void print_trace(const Options& options, const Trace& trace) {
+  if (options.trace.empty()) return;
+  const std::string part = trace.cut ? fmt::format("the first {} tasks of the run; ", trace.spans.size()) : "";
+  fmt::print("trace      {} ({}open it in ui.perfetto.dev)\n", options.trace, part);
+}
+
 // The picture of a small run: at most about 100 characters wide, the time axis scaled to fit.
 void print_grid(const Graph& graph, const Schedule& schedule, const Trace& trace) {
   constexpr std::uint64_t kWidth = 100;
@@ -336,12 +343,13 @@ Result<int> run_sim(const Options& options, const Loaded& loaded, const Resolved
   json["device"] = "sim";
   json["span_us"] = static_cast<double>(trace.total_ns) / 1000;
   json["overlap"] = overlap(schedule, trace);
+  json["trace_cut"] = trace.cut;
   json["streams_used"] = schedule.stream_count();
   if (!options.model.json) {
     print_grid(loaded.graph, schedule, trace);
     fmt::print("simulated  {:.3f} us on {}, overlap {:.2f}\n", static_cast<double>(trace.total_ns) / 1000,
                counted(schedule.stream_count(), "stream"), overlap(schedule, trace));
-    if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
+    print_trace(options, trace);
   }
   return status;
 }
@@ -431,6 +439,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   if (!result.ok()) return std::move(result).error();
   const double share = overlap(engine->schedule, result->trace);
   json["overlap"] = share;
+  json["trace_cut"] = result->trace.cut;
   if (!options.trace.empty()) MST_TRY_VOID(write_trace(options.trace, graph, engine->schedule, result->trace));
 
   if (!quiet) {
@@ -448,7 +457,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
       }
       if (single_threads == threads) fmt::print("outputs    {} to the one-stream run\n", equal ? "bitwise equal" : "NOT bitwise equal");
     }
-    if (!options.trace.empty()) fmt::print("trace      {} (open it in ui.perfetto.dev)\n", options.trace);
+    print_trace(options, result->trace);
   }
   return status;
 }
