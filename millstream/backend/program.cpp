@@ -244,7 +244,7 @@ Result<void> Program::execute(ProgramRun& run) {
 
 std::size_t Program::most_moments(const Schedule& schedule) {
   if (!schedule.has_control()) return static_cast<std::size_t>(-1);
-  std::size_t most = 1000000;
+  std::size_t most = 200000;
   for (const PhysicalStream& s : schedule.streams) most += 4 * s.tasks.size();
   return most;
 }

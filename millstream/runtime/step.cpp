@@ -104,11 +104,6 @@ void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
   wake_all(task.sync.completion->publish(task.sync.timed ? device.machine->now_ns() : 0, std::move(error), lane.context.number));
 }
 
-void stop(ContextState& context) {
-  context.stopped.store(true, std::memory_order_seq_cst);
-  for (const auto& lane : context.lanes()) unpark(*lane, Wake::stopped);
-}
-
 Result<void> run_kernel(const Task& task) {
   KernelCall call{0, task.launch.blocks, task.arguments()};
   for (; call.block < call.blocks; ++call.block) MST_TRY_VOID(call_kernel(task.launch.kernel->body, call));
@@ -175,9 +170,12 @@ void fail(Lane& lane, const Task& task, Error error) {
     stops = context.stops.load(std::memory_order_seq_cst) && !context.cause;
     if (stops) context.cause = e;
     if (context.device.trace.on()) context.device.trace.failed(lane, task, stops);
+    // With its cause: a recovery between the two would leave a context that is stopped by nothing.
+    if (stops) context.stopped.store(true, std::memory_order_seq_cst);
     if (lane.binding == nullptr) context.errors.push_back(std::move(e));
   }
-  if (stops) stop(context);
+  if (!stops) return;
+  for (const auto& other : context.lanes()) unpark(*other, Wake::stopped);
 }
 
 void kernel_failed(Lane& lane, const Task& task, const Error& why) {
