@@ -113,6 +113,7 @@ void add_check(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_diff(CLI::App& app, int& status);
 void add_convert(CLI::App& app, int& status);
+void add_report(CLI::App& app, int& status);
 void add_gen(CLI::App& app, int& status);
 void add_options(CLI::App& app, int& status);
 

@@ -9,6 +9,7 @@
 #include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/plan_rows.h"
+#include "tools/millstream/profile_option.h"
 
 namespace millstream::cli {
 namespace {
@@ -47,6 +48,7 @@ Json summary_json(const AllocationSummary& summary) {
 struct Options {
   ModelOptions model;
   PipelineOptions pipeline;
+  ProfileOption profile;
   std::string output;
   bool summary = false;
 };
@@ -100,8 +102,10 @@ int run_compile(const Options& options) {
         "millstream check verifies it, millstream run runs it"));
   }
   const std::uint64_t rss_before = peak_rss_kb();
-  Result<Compiled> compiled = compile_loaded(*loaded, *pipeline);
-  if (!compiled.ok()) return fail(compiled.error());
+  Result<MeasuredCompile> measured = compile_measured(*loaded, *pipeline, options.profile);
+  if (!measured.ok()) return fail(measured.error());
+  const Compiled* compiled = &measured->compiled;
+  if (measured->joined) loaded->graph.annotations().cost = std::move(measured->given);  // a plan is of the model as it is
   if (!options.output.empty()) {
     if (auto r = write_output(options, *loaded, *compiled); !r.ok()) return fail(r.error());
   }
@@ -109,6 +113,7 @@ int run_compile(const Options& options) {
     Json json = compile_json(loaded->graph, *compiled, pipeline->target);
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
+    json["profile"] = profile_json(measured->joined);
     json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
     print_with_rows(json, loaded->graph, *compiled);
   } else {
@@ -229,6 +234,7 @@ void add_compile(CLI::App& app, int& status) {
   sub->add_option("-o,--output", options->output, "write the plan: .plan (binary) or .mst (lanes as text)");
   sub->add_flag("--summary", options->summary, "also a line for each logical stream, as strategy ge prints");
   add_pipeline_options(*sub, options->pipeline);
+  add_profile_option(*sub, options->profile);
   sub->footer("\nExamples:\n"
               "  millstream compile model.onnx --dim batch=1 -o model.plan\n"
               "  millstream compile model.mst --streams 4 --force-streams\n");

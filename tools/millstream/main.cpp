@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   cli::add_explain(app, status);
   cli::add_diff(app, status);
   cli::add_convert(app, status);
+  cli::add_report(app, status);
   cli::add_gen(app, status);
   cli::add_options(app, status);
   try {

@@ -16,7 +16,9 @@
 #include "millstream/trace/trace.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/compare.h"
+#include "tools/millstream/profile_option.h"
 #include "tools/millstream/progress.h"
+#include "tools/millstream/running.h"
 
 namespace millstream::cli {
 namespace {
@@ -24,6 +26,7 @@ namespace {
 struct Options {
   ModelOptions model;
   PipelineOptions pipeline;
+  ProfileOption profile;
   std::string device = "cpu";
   std::optional<std::uint32_t> workers;
   std::vector<std::string> inputs;
@@ -38,72 +41,6 @@ struct Options {
   double rtol = 1e-3;
   double atol = 1e-6;
 };
-
-/// A plan bound to kernels and workers. Its parts hold references to each other: never moved.
-struct Engine {
-  Schedule schedule;
-  MemoryPlan memory;
-  std::unique_ptr<Backend> backend;
-  std::optional<Executable> executable;
-  std::uint32_t workers = 1;
-  std::uint32_t threads = 1;
-};
-
-Result<std::unique_ptr<Engine>> make_engine(const Graph& graph, Schedule schedule, MemoryPlan memory, const KernelTable& kernels,
-                                            std::uint32_t workers, std::uint32_t threads, std::optional<std::uint64_t> max_bytes) {
-  auto engine = std::make_unique<Engine>();
-  engine->schedule = std::move(schedule);
-  engine->memory = std::move(memory);
-  engine->workers = workers;
-  engine->threads = threads;
-  engine->backend = make_cpu_backend(workers, threads);
-  InstantiateOptions options;
-  options.threads_per_op = static_cast<int>(threads);
-  options.max_bytes = max_bytes;
-  MST_TRY(Executable executable, instantiate(graph, engine->schedule, engine->memory, kernels, *engine->backend, options));
-  engine->executable = std::move(executable);
-  return engine;
-}
-
-// What a run uses where the user gives nothing: arange(n)/n for floats, zeros otherwise.
-Result<Tensor> default_input(const Graph& graph, ValueId v) {
-  const TensorDesc& desc = graph.desc(v);
-  if (!desc.is_static()) {
-    std::string symbols;
-    if (desc.shape) {
-      for (const Dim& d : *desc.shape) {
-        if (!d.known() && !d.symbol.empty()) symbols += fmt::format(" --dim {}=N", d.symbol);
-      }
-    }
-    return Error{ErrorCode::usage, fmt::format("input \"{}\" is {}: its size is open", graph.name(v), to_string(desc))}.help(
-        fmt::format("give --input {}=FILE.npy{}{}", graph.name(v), symbols.empty() ? "" : " or bind its dimensions with", symbols));
-  }
-  Tensor t;
-  try {
-    t = Tensor(desc.dtype, desc.dims());
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::memory_limit, fmt::format("input \"{}\": the system does not give the {} bytes of {}", graph.name(v),
-                                                      *desc.bytes(), to_string(desc))};
-  }
-  if (desc.dtype == DType::f32) {
-    auto x = t.as_mutable<float>();
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<double>(i) / static_cast<double>(x.size()));
-  } else if (desc.dtype == DType::f64) {
-    auto x = t.as_mutable<double>();
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i) / static_cast<double>(x.size());
-  }
-  return t;
-}
-
-// NAME=FILE, each name once.
-Result<std::map<std::string, std::string>> files_by_name(const std::vector<std::string>& texts, std::string_view option) {
-  std::map<std::string, std::string> files;
-  for (const std::string& text : texts) {
-    MST_TRY(auto pair, split_assignment(text, option));
-    if (!files.emplace(pair).second) return Error{ErrorCode::usage, fmt::format("{} {} is given twice", option, pair.first)};
-  }
-  return files;
-}
 
 std::string output_names(const Graph& graph) {
   std::string known;
@@ -170,31 +107,6 @@ Result<std::map<std::string, Tensor>> read_expected(const Graph& graph, const st
     expected.emplace(name, std::move(t));
   }
   return expected;
-}
-
-Result<std::vector<Tensor>> read_inputs(const Graph& graph, const std::vector<std::string>& texts, bool quiet) {
-  MST_TRY(auto files, files_by_name(texts, "--input"));
-  std::vector<Tensor> inputs;
-  std::string invented;
-  for (const ValueId v : graph.inputs()) {
-    auto it = files.find(std::string(graph.name(v)));
-    if (it != files.end()) {
-      MST_TRY(Tensor t, read_tensor(it->second));
-      inputs.push_back(std::move(t));
-      files.erase(it);
-    } else {
-      MST_TRY(Tensor t, default_input(graph, v));
-      inputs.push_back(std::move(t));
-      invented += fmt::format("{}{} {}", invented.empty() ? "" : ", ", quote_name(graph.name(v)), to_string(graph.desc(v)));
-    }
-  }
-  if (!files.empty()) {
-    std::string known;
-    for (const ValueId v : graph.inputs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", quote_name(graph.name(v)));
-    return Error{ErrorCode::usage, fmt::format("the model has no input \"{}\"", files.begin()->first)}.help("its inputs: " + known);
-  }
-  if (!invented.empty() && !quiet) fmt::print("inputs     {}: arange(n)/n (zeros for integers); --input NAME=FILE gives real data\n", invented);
-  return inputs;
 }
 
 /// What a run computes with, and what becomes of its results.
@@ -359,8 +271,7 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   const Graph& graph = loaded.graph;
   const bool quiet = options.model.json;
   const std::uint32_t cores = pipeline.target.cores;
-  const std::uint32_t workers = options.workers.value_or(std::max<std::uint32_t>(
-      1, std::min<std::uint32_t>(cores / std::max<std::uint32_t>(threads, 1), static_cast<std::uint32_t>(schedule.streams.size()))));
+  const std::uint32_t workers = options.workers.value_or(default_workers(cores, threads, schedule));
   const KernelTable kernels = all_kernels();
   MST_TRY(const Data data, read_data(options, loaded));
   const std::vector<Tensor>& inputs = data.inputs;
@@ -462,18 +373,6 @@ Result<int> run_cpu(const Options& options, const Loaded& loaded, const Resolved
   return status;
 }
 
-ErrorCode code_of(Violation::Kind kind) {
-  switch (kind) {
-    case Violation::Kind::deadlock: return ErrorCode::deadlock;
-    case Violation::Kind::unmatched_wait: return ErrorCode::wait_without_record;
-    case Violation::Kind::event_reuse: return ErrorCode::shared_event_id;
-    case Violation::Kind::limit: return ErrorCode::stream_limit;
-    case Violation::Kind::missing_node:
-    case Violation::Kind::repeated_node: return ErrorCode::plan_mismatch;
-    default: return ErrorCode::race;
-  }
-}
-
 // What the options say wrongly is found before minutes of work, not after.
 Result<void> check_options(const Options& options) {
   if (options.device != "cpu" && options.device != "sim") {
@@ -522,17 +421,15 @@ Result<int> run_model(const Options& options) {
     memory = loaded.plan->memory;
     threads = loaded.plan->assignment.threads_per_op;
   } else if (loaded.schedule) {
-    const CheckReport report = check(loaded.graph, *loaded.schedule, &pipeline.target, {}, false);
-    if (!report.ok()) {
-      return Error{code_of(report.violations.front().kind), "this schedule is not safe to run: " + report.violations.front().message}.help(
-          "millstream check shows every violation");
-    }
+    MST_TRY_VOID(refuse_unsafe(loaded.graph, *loaded.schedule, pipeline.target));
     schedule = *loaded.schedule;
     MST_TRY(memory, plan_memory(loaded.graph, schedule, pipeline.compile.memory));
     threads = pipeline.compile.assign.threads_per_op.value_or(1);
   } else {
-    MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
+    MST_TRY(MeasuredCompile measured, compile_measured(loaded, pipeline, options.profile));
+    Compiled& compiled = measured.compiled;
     json = compile_json(loaded.graph, compiled, pipeline.target);
+    json["profile"] = profile_json(measured.joined);
     if (!options.model.json) {
       for (const auto* list : {&compiled.assignment.warnings, &compiled.sync.warnings, &compiled.schedule.warnings}) {
         for (const Error& w : *list) warn(w);
@@ -542,6 +439,12 @@ Result<int> run_model(const Options& options) {
     schedule = std::move(compiled.schedule);
     memory = std::move(compiled.memory);
     threads = compiled.assignment.threads_per_op;
+  }
+  if ((loaded.plan || loaded.schedule) && !options.profile.files.empty()) {
+    MST_TRY(const std::vector<ProfileRecord> records, read_profiles(options.profile));
+    const Joined joined = join(loaded.graph, records);
+    give_costs(loaded.graph, joined);
+    json["profile"] = profile_json(joined);
   }
   Result<int> status = options.device == "sim"
                            ? run_sim(options, loaded, pipeline, schedule, memory, threads, json)
@@ -570,6 +473,7 @@ void add_run(CLI::App& app, int& status) {
   sub->add_option("--delays", options->delays, "SEED: random delays in the workers (stress)")->check(CLI::NonNegativeNumber);
   sub->add_option("--trace", options->trace, "FILE.json: Chrome trace, one track a stream (open it in Perfetto)");
   add_pipeline_options(*sub, options->pipeline);
+  add_profile_option(*sub, options->profile);
   sub->footer("\nExamples:\n"
               "  millstream run model.onnx --dim N=1 --input image=image.npy --output scores=scores.npy\n"
               "  millstream run model.plan --compare single --repeat 20 --trace trace.json\n"

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+mst_test(report_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/report_test.cpp DEPS report compile backend)
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME report_page COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/../report/report_check.py --cli $<TARGET_FILE:millstream_cli>)
+  set_tests_properties(report_page PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
+mst_test(cli_report_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/cli_report_test.cpp LINK nlohmann_json::nlohmann_json)
+target_compile_definitions(cli_report_test PRIVATE MST_CLI="$<TARGET_FILE:millstream_cli>")
+add_dependencies(cli_report_test millstream_cli)

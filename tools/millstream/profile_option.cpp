@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/millstream/profile_option.h"
+
+#include "millstream/import/file_bytes.h"
+
+namespace millstream::cli {
+
+void add_profile_option(CLI::App& app, ProfileOption& option) {
+  app.add_option("--profile", option.files, "FILE: measured times of nodes (op_summary, kernel_details, task_time .csv; msprof or our own trace .json); repeatable")
+      ->allow_extra_args(false);
+}
+
+Result<std::vector<ProfileRecord>> read_profiles(const ProfileOption& option) {
+  std::vector<ProfileRecord> out;
+  for (const std::string& file : option.files) {
+    MST_TRY(const std::string text, read_text(file));
+    MST_TRY(std::vector<ProfileRecord> records, read_records(text, file));
+    out.insert(out.end(), std::make_move_iterator(records.begin()), std::make_move_iterator(records.end()));
+  }
+  return out;
+}
+
+GivenCosts give_costs(Graph& graph, const Joined& joined) {
+  GivenCosts given = graph.annotations().cost;
+  for (const NodeId n : graph.nodes()) {
+    if (const auto& us = joined.duration_us[n]) graph.annotations().cost.set(n, *us);
+  }
+  complain(to_string(joined) + "\n");
+  if (joined.nodes == 0) {
+    warn(Error{ErrorCode::no_effect, "the profile names no node of this model"}.help("records belong to nodes by name; millstream convert MODEL - lists the names"));
+  }
+  return given;
+}
+
+Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option) {
+  MeasuredCompile out;
+  say_environment(pipeline);
+  MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
+  if (!option.files.empty()) {
+    MST_TRY(const std::vector<ProfileRecord> records, read_profiles(option));
+    out.joined = join(loaded.graph, records);
+    out.given = give_costs(loaded.graph, *out.joined);
+  }
+  MST_TRY(out.compiled, compile(loaded.graph, pipeline.target, pipeline.compile));
+  return out;
+}
+
+Json profile_json(const std::optional<Joined>& joined) {
+  if (!joined) return nullptr;
+  return {{"nodes", joined->nodes}, {"records", joined->records}, {"named_records", joined->named_records},
+          {"joined_us", static_cast<double>(joined->joined_ns) / 1000}, {"named_us", static_cast<double>(joined->named_ns) / 1000}};
+}
+
+}  // namespace millstream::cli

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// report: one page with the plan, its reasons and its runs; two plans beside each other.
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "millstream/assign/cost_model.h"
+#include "millstream/backend/backend.h"
+#include "millstream/import/file_bytes.h"
+#include "millstream/report/measured.h"
+#include "millstream/report/report_data.h"
+#include "tools/millstream/common.h"
+#include "tools/millstream/profile_option.h"
+#include "tools/millstream/running.h"
+
+namespace millstream::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  PipelineOptions pipeline;
+  ProfileOption profile;
+  std::string other;
+  std::string output;
+  bool run = false;
+};
+
+/// What is shown of one input: the plan's parts, whether compiled, read from a plan, or a schedule alone.
+struct Parts {
+  Loaded loaded;
+  StreamAssignment assignment;
+  SyncPlan sync;
+  Schedule schedule;
+  MemoryPlan memory;
+  std::optional<Joined> joined;
+};
+
+Result<Parts> read_parts(const ModelOptions& model, const PipelineOptions& options, const ResolvedPipeline& pipeline,
+                         const std::vector<ProfileRecord>& records) {
+  Parts out;
+  MST_TRY(out.loaded, load(model));
+  warn_of_idle_options(options, out.loaded);
+  if (!out.loaded.schedule) {
+    MST_TRY(out.loaded.graph, prepare(std::move(out.loaded.graph), pipeline.target, pipeline.compile));
+  }
+  if (!records.empty()) {
+    out.joined = join(out.loaded.graph, records);
+    give_costs(out.loaded.graph, *out.joined);
+  }
+  if (out.loaded.plan) {
+    Plan& plan = *out.loaded.plan;
+    out.assignment = std::move(plan.assignment);
+    out.sync = std::move(plan.sync);
+    out.schedule = std::move(plan.schedule);
+    out.memory = std::move(plan.memory);
+  } else if (out.loaded.schedule) {
+    out.schedule = *out.loaded.schedule;
+    MST_TRY_VOID(refuse_unsafe(out.loaded.graph, out.schedule, pipeline.target));
+    out.assignment = assignment_of(out.loaded.graph, out.schedule);
+    MST_TRY(out.sync.kept, pairs_of(out.loaded.graph, out.schedule));
+    out.sync.inserted = static_cast<std::uint32_t>(out.sync.kept.size());
+    MST_TRY(out.memory, plan_memory(out.loaded.graph, out.schedule, pipeline.compile.memory));
+  } else {
+    CompileOptions how = pipeline.compile;
+    how.sync.count_compat = true;
+    MST_TRY(Compiled compiled, compile(out.loaded.graph, pipeline.target, how));
+    out.assignment = std::move(compiled.assignment);
+    out.sync = std::move(compiled.sync);
+    out.schedule = std::move(compiled.schedule);
+    out.memory = std::move(compiled.memory);
+  }
+  return out;
+}
+
+Result<ReportView> simulated(const ReportInput& input, const ReportPlan& plan) {
+  const IdVec<NodeId, double> durations = durations_us(input.graph, input.target, input.assignment.threads_per_op);
+  if (input.schedule.has_control()) {
+    return view_of(input, plan, walk_once(input.schedule, durations, input.target.costs),
+                   fmt::format("predicted on target {}, each branch and loop body once", input.target.name));
+  }
+  struct Nothing : Launcher {
+    Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }
+  } nothing;
+  ExecuteOptions execute;
+  execute.trace = true;
+  MST_TRY(const Trace trace, make_sim_backend(input.target, durations, false)->execute(input.graph, input.schedule, nothing, execute));
+  return view_of(input, plan, trace, fmt::format("simulated on target {}", input.target.name));
+}
+
+// The second run counts: the first one fills caches.
+Result<ReportView> measured(const ReportInput& input, const ReportPlan& plan, const MemoryPlan& memory, const ResolvedPipeline& pipeline, bool quiet) {
+  MST_TRY(const std::vector<Tensor> inputs, read_inputs(input.graph, {}, quiet));
+  const KernelTable kernels = all_kernels();
+  const std::uint32_t threads = input.assignment.threads_per_op;
+  const std::uint32_t workers = default_workers(machine_cores(), threads, input.schedule);
+  MST_TRY(const std::unique_ptr<Engine> engine, make_engine(input.graph, input.schedule, memory, kernels, workers, threads, pipeline.compile.memory.max_bytes));
+  ExecuteOptions traced;
+  traced.trace = true;
+  for (int warm = 0; warm < 2; ++warm) {
+    MST_TRY(const RunResult result, run(*engine->executable, inputs, traced));
+    if (warm == 1) return view_of(input, plan, result.trace, fmt::format("measured on cpu, {} x {}", counted(workers, "worker"), counted(threads, "thread")));
+  }
+  return Error{ErrorCode::internal, "no run"};
+}
+
+Result<ReportPlan> report_of(const Options& options, const std::string& path) {
+  ModelOptions model = options.model;
+  model.path = path;
+  MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, model));
+  say_environment(pipeline);
+  MST_TRY(const std::vector<ProfileRecord> records, read_profiles(options.profile));
+  MST_TRY(const Parts parts, read_parts(model, options.pipeline, pipeline, records));
+  MST_TRY_VOID(check_output(options.output, model, parts.loaded.model_path));
+  const ReportInput input{parts.loaded.graph, pipeline.target, parts.assignment, parts.sync, parts.schedule};
+  ReportPlan plan = report_plan(input);
+  plan.title = std::filesystem::path(path).filename().string();
+  plan.file = path;
+  MST_TRY(ReportView sim, simulated(input, plan));
+  plan.views.push_back(std::move(sim));
+  if (parts.joined) {
+    plan.notes.push_back(to_string(*parts.joined));
+    if (auto view = view_of_records(input, plan, records, *parts.joined)) plan.views.insert(plan.views.begin(), std::move(*view));
+  }
+  if (options.run) {
+    MST_TRY(ReportView view, measured(input, plan, parts.memory, pipeline, options.model.json));
+    plan.views.push_back(std::move(view));
+  }
+  return plan;
+}
+
+Result<int> run_report(const Options& options) {
+  if (!ends_with(options.output, ".html") || std::filesystem::path(options.output).filename() == ".html") {
+    return Error{ErrorCode::usage, fmt::format("-o {}: the file must end in .html", options.output)};
+  }
+  std::vector<ReportPlan> plans;
+  MST_TRY(ReportPlan first, report_of(options, options.model.path));
+  plans.push_back(std::move(first));
+  if (!options.other.empty()) {
+    MST_TRY(ReportPlan second, report_of(options, options.other));
+    plans.push_back(std::move(second));
+  }
+  const std::string page = to_html(plans);
+  MST_TRY_VOID(write_bytes(options.output, page));
+  if (options.model.json) {
+    Json json = {{"output", options.output}, {"bytes", page.size()}, {"plans", Json::array()}};
+    for (const ReportPlan& plan : plans) {
+      Json views = Json::array();
+      for (const ReportView& view : plan.views) views.push_back({{"what", view.what}, {"span_us", static_cast<double>(view.total_ns) / 1000}, {"overlap", view.overlap}});
+      json["plans"].push_back({{"title", plan.title}, {"nodes", plan.nodes.size()}, {"streams", plan.streams}, {"views", std::move(views)}});
+    }
+    print_json(json);
+  } else {
+    fmt::print("wrote {} ({} kB; open it in a browser)\n", options.output, (page.size() + 999) / 1000);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, int& status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("report", "one web page with the plan, its times and its reasons; two plans side by side");
+  add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst), schedule (.mst) or .plan");
+  sub->add_option("OTHER", options->other, "a second one, to compare with the first");
+  sub->add_option("-o,--output", options->output, "page to write (.html)")->required();
+  sub->add_flag("--run", options->run, "also run it with real kernels on this machine, and show the times measured");
+  add_pipeline_options(*sub, options->pipeline);
+  add_profile_option(*sub, options->profile);
+  sub->footer("\nExamples:\n"
+              "  millstream report model.onnx --dim batch=1 --streams 4 -o model.html\n"
+              "  millstream report before.plan after.plan --run -o change.html\n"
+              "  millstream report model.onnx --profile op_summary_20260101.csv -o measured.html\n");
+  sub->callback(runner(options, run_report, status));
+}
+
+}  // namespace millstream::cli
