@@ -8,6 +8,7 @@
 #include "millstream/import/file_bytes.h"
 #include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
+#include "tools/millstream/pass_options.h"
 #include "tools/millstream/plan_rows.h"
 
 namespace millstream::cli {
@@ -109,6 +110,8 @@ int run_compile(const Options& options) {
     Json json = compile_json(loaded->graph, *compiled, pipeline->target);
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
+    json["pass_libraries"] = Json::array();
+    for (const LibraryReport& library : loaded->pass_libraries) json["pass_libraries"].push_back(library_json(library));
     json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
     print_with_rows(json, loaded->graph, *compiled);
   } else {
