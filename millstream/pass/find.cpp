@@ -24,10 +24,11 @@ bool is_folder(const std::string& path) {
 // Names by their bytes, whatever the locale. Nothing for a folder that is not there, or is not to be trusted.
 std::vector<std::string> names_in(const std::string& folder, std::vector<Error>& warnings) {
   struct stat s {};
-  if (::stat(folder.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) {
+  if (::stat(folder.c_str(), &s) != 0) {
     if (errno == EACCES) warnings.push_back(say(fmt::format("passes below \"{}\" are not looked for: {}", folder, std::generic_category().message(EACCES))));
     return {};
   }
+  if (!S_ISDIR(s.st_mode)) return {};
   if ((s.st_mode & S_IWOTH) != 0) {
     warnings.push_back(say(fmt::format("passes below \"{}\" are not looked for: everyone may write there", folder)).help(fmt::format("chmod o-w \"{}\"", folder)));
     return {};

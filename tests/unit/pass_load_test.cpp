@@ -29,7 +29,8 @@ class PassLoad : public ::testing::Test {
   /// A copy of a plug-in, with the usual permissions.
   std::string put(const std::string& name, const fs::path& to) const {
     fs::create_directories((root_ / to).parent_path());
-    fs::copy_file(plugin(name), root_ / to, fs::copy_options::overwrite_existing);
+    fs::remove(root_ / to);  // a file that is loaded must not be written
+    fs::copy_file(plugin(name), root_ / to);
     ::chmod((root_ / to).c_str(), 0644);
     return (root_ / to).string();
   }
