@@ -11,6 +11,7 @@
 #include "millstream/graph/text.h"
 #include "millstream/import/import.h"
 #include "millstream/memory/memory_plan.h"
+#include "millstream/pass/load.h"
 #include "millstream/schedule/schedule.h"
 #include "millstream/sync/sync_plan.h"
 #include "millstream/target/target.h"

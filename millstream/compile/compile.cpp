@@ -79,6 +79,18 @@ Result<void> plan_rest(const Graph& graph, const Target& target, const CompileOp
   return {};
 }
 
+// "pass A: 2 nodes, pass B: 1 node"; empty where none moved any.
+std::string moved_by_passes(const StreamAssignment& on) {
+  std::string out;
+  for (const RuleReport& r : on.reports) {
+    const std::uint32_t nodes = r.nodes_placed + r.nodes_moved;
+    if (nodes != 0 && r.rule.rfind("pass ", 0) == 0) {
+      out += fmt::format("{}{}: {} node{}", out.empty() ? "" : ", ", r.rule, nodes, nodes == 1 ? "" : "s");
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Graph> lower_for_chain(Graph graph) {
@@ -105,14 +117,39 @@ Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& o
   return lower_for_chain(std::move(graph));
 }
 
+Result<StreamAssignment> decide_streams(const Graph& graph, const Target& target, const CompileOptions& options) {
+  MST_TRY(StreamAssignment on, assign_streams(graph, target, options.assign));
+  on.warnings.insert(on.warnings.begin(), options.warnings.begin(), options.warnings.end());
+  if (options.passes.passes.empty()) return on;
+  if (chosen_strategy(graph, target, options.assign) == Strategy::single) {
+    on.warnings.push_back(Error{ErrorCode::no_effect, "stream passes do not run: everything is on one stream"}.help(
+        "leave strategy single and single_stream to run them"));
+    return on;
+  }
+  return run_passes(graph, target, std::move(on), options.passes);
+}
+
 Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options) {
   Compiled out;
   StageClock clock(out);
-  MST_TRY(out.assignment, assign_streams(graph, target, options.assign));
-  out.assignment.warnings.insert(out.assignment.warnings.begin(), options.warnings.begin(), options.warnings.end());
+  MST_TRY(out.assignment, decide_streams(graph, target, options));
   clock.done("assign");
-  MST_TRY_VOID(plan_rest(graph, target, options, out, clock));
-  return out;
+  auto planned = plan_rest(graph, target, options, out, clock);
+  const std::string moved = planned.ok() ? "" : moved_by_passes(out.assignment);
+  if (moved.empty()) {
+    MST_TRY_VOID(std::move(planned));
+    return out;
+  }
+  Error error{ErrorCode::stream_pass, fmt::format("the streams that stream passes decided give no plan ({})", moved)};
+  error.note(to_string(planned.error()));
+  if (options.passes.policy != PassPolicy::rollback) {
+    return std::move(error.help("mend the pass, leave its library out, or go on without it: --pass-policy rollback"));
+  }
+  error.message += "; what they did is undone";
+  CompileOptions without = options;
+  without.passes.passes.clear();
+  without.warnings.push_back(std::move(error));
+  return compile(graph, target, without);
 }
 
 Result<Compiled> compile_assignment(const Graph& graph, const Target& target, StreamAssignment assignment,

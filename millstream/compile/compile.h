@@ -10,6 +10,7 @@
 #include "millstream/core/result.h"
 #include "millstream/graph/graph.h"
 #include "millstream/memory/memory_plan.h"
+#include "millstream/pass/pass.h"
 #include "millstream/schedule/schedule.h"
 #include "millstream/sync/sync_plan.h"
 #include "millstream/target/target.h"
@@ -21,6 +22,8 @@ struct CompileOptions {
   SyncOptions sync;
   LowerOptions lower;
   MemoryOptions memory;
+  /// Stream passes behind the rules. They do not run where strategy single decides.
+  PassOptions passes;
   /// Run the independent verifier on what the stages made: E99 if it objects to more than the pairs that compat loses.
   bool verify = true;
   std::vector<Error> warnings;  ///< of set_option; compile hands them on
@@ -49,7 +52,11 @@ Result<Graph> graph_of_plan(Graph graph, std::uint64_t plan_hash);
 /// those of the prepared graph.
 Result<Graph> prepare(Graph graph, const Target& target, const CompileOptions& options);
 
-/// assign_streams -> plan_sync -> lower -> plan_memory -> check. Errors: those of the stages.
+/// assign_streams -> run_passes. Errors: those of the two.
+Result<StreamAssignment> decide_streams(const Graph& graph, const Target& target, const CompileOptions& options);
+
+/// decide_streams -> plan_sync -> lower -> plan_memory -> check. Errors: those of the stages; stream_pass where
+/// no plan can be made of what passes decided. With policy rollback the plan is then made of what the rules decided.
 Result<Compiled> compile(const Graph& graph, const Target& target, const CompileOptions& options);
 
 /// The stages behind an assignment that already stands: the one-stream baseline, a user's own.

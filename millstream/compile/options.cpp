@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one table of options. docs/options.md is printed from it (millstream options --markdown).
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -249,14 +250,29 @@ const std::vector<OptionRow>& option_table() {
   return table;
 }
 
+namespace {
+
+std::vector<std::string_view> names_of(const OptionRow& row) {
+  std::vector<std::string_view> names = {row.key};
+  for (std::string_view rest = row.ecosystem; !rest.empty();) {
+    const std::size_t comma = rest.find(", ");
+    names.push_back(rest.substr(0, comma));
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+  }
+  return names;
+}
+
+// For passes that ask.
+void remember(CompileOptions& options, const OptionRow& row, std::string_view value) {
+  for (const std::string_view name : names_of(row)) options.passes.values.emplace_back(name, value);
+}
+
+}  // namespace
+
 const OptionRow* find_option(std::string_view key) {
   for (const OptionRow& row : option_table()) {
-    if (row.key == key) return &row;
-    for (std::string_view rest = row.ecosystem; !rest.empty();) {
-      const std::size_t comma = rest.find(", ");
-      if (rest.substr(0, comma) == key) return &row;
-      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
-    }
+    const std::vector<std::string_view> names = names_of(row);
+    if (std::find(names.begin(), names.end(), key) != names.end()) return &row;
   }
   return nullptr;
 }
@@ -268,6 +284,7 @@ Result<void> set_option(CompileOptions& options, std::string_view key, std::stri
     for (const OptionRow& r : option_table()) known += fmt::format("{}{}", known.empty() ? "" : ", ", r.key);
     return Error{ErrorCode::bad_option, fmt::format("there is no option \"{}\"", key)}.help("options: " + known);
   }
+  remember(options, *row, value);
   if (auto done = row->apply(options, *row, value); done.ok() || key == row->key || !row->any_text) return done;
   options.warnings.push_back(Error{ErrorCode::bad_option, fmt::format("{} is \"{}\", which counts as false", key, value)}.help(
       fmt::format("legal values: {}", row->values)));

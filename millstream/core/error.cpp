@@ -45,6 +45,8 @@ const std::vector<ErrorCodeInfo>& error_code_table() {
       {C::cancelled, "E42", "cancelled", 3},
       {C::expectation, "E43", "expectation", 1},
       {C::no_effect, "E44", "no effect", 2},
+      {C::stream_pass, "E45", "stream pass", 2},
+      {C::pass_library, "E46", "pass library", 2},
       {C::null_argument, "E50", "null argument", 2, 100000},
       {C::bad_value, "E51", "bad value", 2, 107000},
       {C::bad_state, "E52", "bad state", 2, 107000},

@@ -49,6 +49,8 @@ enum class ErrorCode : std::uint8_t {
   cancelled,             // E42
   expectation,           // E43
   no_effect,             // E44: a request that changes nothing or costs more than it gains (warnings)
+  stream_pass,           // E45: a user's stream pass failed, or did what it may not
+  pass_library,          // E46: a library with passes that cannot be loaded
   // The runtime's (E50 to E82).
   null_argument,         // E50
   bad_value,             // E51

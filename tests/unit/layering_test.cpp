@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The order of CMakeLists.txt and docs/design.md.
-const std::vector<std::string> kOrder = {"core",   "graph", "profile", "ops", "import",  "target", "assign", "sync",
+const std::vector<std::string> kOrder = {"core",   "graph", "profile", "ops", "import",  "target", "assign", "pass", "sync",
                                          "schedule", "memory", "trace", "report", "kernels", "runtime", "backend", "exec", "compile"};
 
 std::size_t rank(const std::string& folder) {

@@ -232,9 +232,10 @@ Result<int> run_explain(const ExplainOptions& options) {
     return Error{ErrorCode::usage, "a schedule text does not say which rule placed a node"}.help("explain a MODEL or a .plan; check a schedule with millstream check");
   } else {
     say_environment(pipeline);
-    for (const Error& w : pipeline.compile.warnings) warn(w);
+    MST_TRY(const CompileOptions compile, with_passes(pipeline, loaded.pass_libraries));
+    for (const Error& w : compile.warnings) warn(w);
     MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
-    MST_TRY(on, assign_streams(loaded.graph, pipeline.target, pipeline.compile.assign));
+    MST_TRY(on, decide_streams(loaded.graph, pipeline.target, compile));
     MST_TRY(sync, plan_sync(loaded.graph, on, pipeline.compile.sync));
     // Decisions can be explained although the device cannot hold the plan.
     if (auto lowered = lower(loaded.graph, on, sync, pipeline.target, pipeline.compile.lower); lowered.ok()) {

@@ -17,6 +17,7 @@
 #include "millstream/graph/text.h"
 #include "millstream/import/file_bytes.h"
 #include "millstream/ops/op.h"
+#include "tools/millstream/pass_options.h"
 
 namespace millstream::cli {
 namespace fs = std::filesystem;
@@ -37,6 +38,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
   app.add_option("--cores", options.cores, "cores the plan is made for; default: the target's, for cpu this machine's");
   app.add_flag("--force-streams", options.force_streams, "use the streams even where one is predicted faster");
   app.add_option("--set", options.sets, "KEY=VALUE: any option of docs/options.md (repeatable)")->allow_extra_args(false);
+  add_pass_options(app, options.passes);
 }
 
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, std::string_view option) {
@@ -98,6 +100,7 @@ void say_environment(const ResolvedPipeline& pipeline) {
 
 Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOptions& model) {
   ResolvedPipeline out;
+  out.passes = options.passes;
   MST_TRY(out.target, load_target(options.target));
   if (options.target == "cpu") out.target.cores = machine_cores();
   if (options.cores) {
@@ -243,7 +246,19 @@ Result<Loaded> load(const ModelOptions& options) {
 Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline) {
   say_environment(pipeline);
   MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
-  return compile(loaded.graph, pipeline.target, pipeline.compile);
+  MST_TRY(const CompileOptions options, with_passes(pipeline, loaded.pass_libraries));
+  return compile(loaded.graph, pipeline.target, options);
+}
+
+Result<CompileOptions> with_passes(const ResolvedPipeline& pipeline, std::vector<LibraryReport>& libraries) {
+  CompileOptions options = pipeline.compile;
+  MST_TRY(const PassRequest request, resolve_passes(pipeline.passes));
+  MST_TRY(LoadedPasses loaded, load_requested(request));
+  options.passes.policy = request.policy;
+  options.passes.passes = std::move(loaded.passes);
+  options.warnings.insert(options.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+  libraries = std::move(loaded.libraries);
+  return options;
 }
 
 void complain(const std::string& text) {
@@ -293,6 +308,8 @@ void warn_of_idle_options(const PipelineOptions& options, const Loaded& loaded) 
   add(loaded.plan && !options.threads_per_op.empty(), "--threads-per-op");
   add(options.force_streams, "--force-streams");
   add(loaded.plan && !options.sets.empty(), "--set");
+  add(!options.passes.libraries.empty(), "--pass");
+  add(!options.passes.policy.empty(), "--pass-policy");
   if (idle.empty()) return;
   warn(Error{ErrorCode::no_effect, fmt::format("{} without effect: the {} decides", idle, loaded.plan ? "plan" : "schedule")}.help(
       "compile the model with these options"));

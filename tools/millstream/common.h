@@ -16,6 +16,7 @@
 #include "millstream/core/result.h"
 #include "millstream/import/import.h"
 #include "millstream/memory/memory_plan.h"
+#include "millstream/pass/load.h"
 
 namespace millstream::cli {
 
@@ -32,6 +33,12 @@ struct ModelOptions {
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& positional,
                        const std::string& what);
 
+/// --pass and --pass-policy.
+struct PassArguments {
+  std::vector<std::string> libraries;
+  std::string policy;
+};
+
 /// Options of `compile`, shared by every command that compiles.
 struct PipelineOptions {
   std::string target = "cpu";
@@ -41,6 +48,7 @@ struct PipelineOptions {
   std::optional<std::uint32_t> cores;
   bool force_streams = false;
   std::vector<std::string> sets;
+  PassArguments passes;
 };
 void add_pipeline_options(CLI::App& app, PipelineOptions& options);
 
@@ -48,6 +56,7 @@ struct ResolvedPipeline {
   Target target;
   CompileOptions compile;
   std::vector<std::string> from_environment;  ///< VARIABLE=TEXT of each variable that set an option
+  PassArguments passes;                       ///< not loaded yet: only a compilation runs code of others
 };
 /// The command line counts before the environment (the variables of docs/options.md).
 Result<ResolvedPipeline> resolve(const PipelineOptions& options, const ModelOptions& model);
@@ -62,10 +71,15 @@ struct Loaded {
   std::optional<Plan> plan;
   std::map<std::string, std::int64_t> dims;  ///< what --dim and the plan bind
   double read_ms = 0;
+  std::vector<LibraryReport> pass_libraries;  ///< of compile_loaded
 };
 /// MODEL (.onnx, .mst), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
 /// --graph is given; a plan that does not match the graph is refused.
 Result<Loaded> load(const ModelOptions& options);
+
+/// The options of a compilation with the stream passes loaded; what there is to say about those goes to stderr and to its
+/// warnings.
+Result<CompileOptions> with_passes(const ResolvedPipeline& pipeline, std::vector<LibraryReport>& libraries);
 
 /// Prepares the loaded graph (it becomes the one that the plan's ids mean) and compiles it.
 Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline);
@@ -116,6 +130,7 @@ void add_convert(CLI::App& app, int& status);
 void add_report(CLI::App& app, int& status);
 void add_gen(CLI::App& app, int& status);
 void add_options(CLI::App& app, int& status);
+void add_passes(CLI::App& app, int& status);
 
 /// The numbers `compile` prints and `run` repeats (DESIGN: command-line contract).
 Json compile_json(const Graph& graph, const Compiled& compiled, const Target& target);

@@ -8,6 +8,7 @@
 #include "millstream/import/file_bytes.h"
 #include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
+#include "tools/millstream/pass_options.h"
 #include "tools/millstream/plan_rows.h"
 #include "tools/millstream/profile_option.h"
 
@@ -114,6 +115,8 @@ int run_compile(const Options& options) {
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
     json["profile"] = profile_json(measured->joined);
+    json["pass_libraries"] = Json::array();
+    for (const LibraryReport& library : loaded->pass_libraries) json["pass_libraries"].push_back(library_json(library));
     json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
     print_with_rows(json, loaded->graph, *compiled);
   } else {

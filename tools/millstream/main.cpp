@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   cli::add_report(app, status);
   cli::add_gen(app, status);
   cli::add_options(app, status);
+  cli::add_passes(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

@@ -6,7 +6,7 @@
 namespace ge {
 
 using Status = std::uint32_t;
-inline constexpr Status SUCCESS = 0;
-inline constexpr Status FAILED = 0xFFFFFFFFu;
+constexpr Status SUCCESS = 0;
+constexpr Status FAILED = 0xFFFFFFFFu;
 
 }  // namespace ge

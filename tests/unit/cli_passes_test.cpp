@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream passes on the command line.
+#include <nlohmann/json.hpp>
+
+#include "tests/cli_fixture.h"
+
+namespace millstream {
+namespace {
+
+using Json = nlohmann::json;
+
+class CliPasses : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    put("model.mst",
+        "graph g\n  input x : f32[4]\n  a = Relu(x) @engine(\"AIcoreEngine\") @cost(1)\n  b = Neg(x) @engine(\"AIcoreEngine\") @cost(1)\n"
+        "  out = Add(a, b) @engine(\"AIcoreEngine\") @cost(1)\n  output out\n");
+    for (const char* name : {"first", "second", "no_query"}) {
+      fs::create_directories(root_ / "lib");
+      fs::copy_file(std::string(MST_PASS_PLUGINS) + "/" + name + ".so", root_ / "lib" / (std::string(name) + ".so"));
+      fs::permissions(root_ / "lib" / (std::string(name) + ".so"), fs::perms(0644));
+    }
+  }
+  int with(const std::string& variables, const std::string& arguments) { return run(arguments, "env " + variables + " timeout 60 "); }
+  /// NODE=STREAM of compile --json, and the rest.
+  Json json() const { return Json::parse(out()); }
+  std::map<std::string, int> placement() const {
+    std::map<std::string, int> out;
+    for (const auto& row : json()["placement"]) out[row["node"]] = row["stream"];
+    return out;
+  }
+  const std::string compile_ = "compile model.mst --target npu --json ";
+};
+
+TEST_F(CliPasses, ThePassMovesItsNodeAndTheReportSaysSo) {
+  ASSERT_EQ(with("PASS_SCRIPT=move", compile_ + "--pass lib/first.so -o p.plan"), 0) << err();
+  EXPECT_EQ(placement(), (std::map<std::string, int>{{"a", 1}, {"b", 0}, {"out", 0}}));
+  EXPECT_EQ(json()["pass_libraries"][0]["passes"], Json({"first"}));
+  EXPECT_EQ(json()["waits"], 1);  // out waits for a
+  EXPECT_TRUE(err_has("note: stream passes of"));
+  ASSERT_EQ(run("check p.plan"), 0) << err();
+  ASSERT_EQ(run("run p.plan --pass lib/first.so"), 0) << err();
+  EXPECT_TRUE(err_has("--pass without effect"));
+  ASSERT_EQ(with("PASS_SCRIPT=move", "explain model.mst a --target npu --pass lib/first.so"), 0) << err();
+  EXPECT_TRUE(out_has("pass first: a stream pass of")) << out();
+}
+
+TEST_F(CliPasses, AFailingPassFailsTheCompilationOrIsUndone) {
+  EXPECT_EQ(with("PASS_SCRIPT=fail", compile_ + "--pass lib/first.so"), 2);
+  EXPECT_TRUE(err_has("failed with -2") && err_has("lib/first.so") && err_has("\"first\"") && err_has("I do not like this graph")) << err();
+  EXPECT_EQ(with("PASS_SCRIPT=throw", compile_ + "--pass lib/first.so"), 2);
+  EXPECT_TRUE(err_has("failed with -1") && err_has("thrown by the pass")) << err();
+  ASSERT_EQ(with("PASS_SCRIPT=fail", compile_ + "--pass lib/first.so --pass-policy rollback"), 0) << err();
+  EXPECT_EQ(placement()["a"], 0);
+  EXPECT_EQ(json()["warnings"].size(), 1u);
+  ASSERT_EQ(with("PASS_SCRIPT=above", compile_ + "--pass lib/first.so"), 0) << err();
+  EXPECT_EQ(placement()["a"], 0);
+  EXPECT_NE(json()["warnings"][0].dump().find("AllocateNextStreamId"), std::string::npos);
+  EXPECT_EQ(with("PASS_SCRIPT=above", compile_ + "--pass lib/first.so --pass-policy strict"), 2);
+  EXPECT_EQ(run(compile_ + "--pass-policy never"), 2);
+}
+
+TEST_F(CliPasses, InSingleStreamModeNoPassIsCalled) {
+  for (const char* single : {"--strategy single", "--set ge.enableSingleStream=true", "--set single_stream=true"}) {
+    ASSERT_EQ(with("PASS_LOG=log PASS_SCRIPT=fail", compile_ + "--pass lib/first.so " + single), 0) << err();
+    EXPECT_FALSE(fs::exists(root_ / "log"));
+    EXPECT_NE(json()["warnings"].dump().find("stream passes do not run"), std::string::npos);
+  }
+}
+
+TEST_F(CliPasses, VariablesSayWherePassesAre) {
+  const auto install = [&](const std::string& opp, const char* name) {
+    fs::create_directories(root_ / opp / "vendors/v/custom_fusion_passes");
+    fs::copy_file(root_ / "lib" / (std::string(name) + ".so"), root_ / opp / "vendors/v/custom_fusion_passes" / (std::string(name) + ".so"));
+  };
+  install("one/opp", "first");
+  install("two/opp", "second");
+  const std::string at = root_.string();
+  const auto passes = [&](const std::string& variables, const std::string& more = "") {
+    EXPECT_EQ(with(variables, "passes --list --json " + more), 0) << err();
+    std::string names;
+    for (const auto& p : json()["passes"]) names += p["label"].get<std::string>() + " ";
+    return names;
+  };
+  EXPECT_EQ(passes("ASCEND_PATH=" + at + "/one"), "first ");
+  EXPECT_EQ(passes("ASCEND_OPP_PATH=" + at + "/two/opp ASCEND_PATH=" + at + "/one"), "second ");
+  EXPECT_EQ(passes("MILLSTREAM_PASS_PATH=" + at + "/two:" + at + "/one ASCEND_OPP_PATH=" + at + "/x"), "second first ");
+  EXPECT_EQ(passes("ASCEND_CUSTOM_OPP_PATH=" + at + "/two"), "");
+  EXPECT_EQ(passes("MILLSTREAM_PASS_PATH=two"), "");
+  EXPECT_NE(json()["warnings"].dump().find("write the whole path"), std::string::npos);
+  EXPECT_EQ(passes("MILLSTREAM_DISABLE_PLUGINS=1 ASCEND_PATH=" + at + "/one"), "");
+  EXPECT_EQ(passes("MILLSTREAM_DISABLE_PLUGINS=0 ASCEND_PATH=" + at + "/one"), "first ");
+  EXPECT_EQ(passes("MILLSTREAM_PASS_ALLOW=/no.so ASCEND_PATH=" + at + "/one"), "");
+  EXPECT_EQ(passes("ASCEND_PATH=" + at + "/one", "--pass lib/second.so"), "first second ");
+  EXPECT_EQ(with("MILLSTREAM_PASS_ALLOW=no.so", "passes"), 2);
+  EXPECT_EQ(with("MILLSTREAM_DISABLE_PLUGINS=1", compile_ + "--pass lib/first.so"), 2);
+  // Listing runs no pass; a compilation runs those found in their order.
+  EXPECT_EQ(with("PASS_LOG=log MILLSTREAM_PASS_PATH=" + at + "/two:" + at + "/one", "passes"), 0);
+  EXPECT_FALSE(fs::exists(root_ / "log"));
+  EXPECT_TRUE(out_has("2 stream passes, in the order they run"));
+  EXPECT_EQ(with("PASS_LOG=log MILLSTREAM_PASS_PATH=" + at + "/two:" + at + "/one", compile_), 0) << err();
+  EXPECT_EQ(text_of("log"), "second\nfirst\n");
+}
+
+TEST_F(CliPasses, ALibraryThatCannotBeLoadedIsSkippedWhenFoundAndAnErrorWhenNamed) {
+  fs::create_directories(root_ / "opp/vendors/v/custom_fusion_passes");
+  fs::copy_file(root_ / "lib/no_query.so", root_ / "opp/vendors/v/custom_fusion_passes/n.so");
+  const std::string opp = "ASCEND_OPP_PATH=" + root_.string() + "/opp";
+  ASSERT_EQ(with(opp, compile_), 0) << err();
+  EXPECT_NE(json()["pass_libraries"][0]["error"].dump().find("exports no"), std::string::npos);
+  EXPECT_EQ(json()["warnings"].size(), 1u);
+  EXPECT_EQ(with(opp, compile_ + "--pass-policy strict"), 2);
+  EXPECT_EQ(run(compile_ + "--pass lib/no_query.so"), 2);
+  EXPECT_TRUE(err_has("exports no mst_plugin_query_v1"));
+}
+
+}  // namespace
+}  // namespace millstream
