@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 // The order of CMakeLists.txt and docs/design.md.
 const std::vector<std::string> kOrder = {"core",   "graph", "ops",     "import",  "target", "assign", "sync",
-                                         "schedule", "memory", "trace", "kernels", "runtime", "backend", "exec", "compile"};
+                                         "schedule", "dump", "memory", "trace", "kernels", "runtime", "backend", "exec", "compile"};
 
 std::size_t rank(const std::string& folder) {
   return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), folder) - kOrder.begin());

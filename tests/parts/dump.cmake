@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+mst_test(dump_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/dump_property_test.cpp DEPS compile dump)
+mst_test(dump_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/dump_test.cpp DEPS dump)
+mst_test(dump_files_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/dump_files_test.cpp DEPS dump)
