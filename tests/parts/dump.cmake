@@ -2,3 +2,6 @@
 mst_test(dump_property_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../property/dump_property_test.cpp DEPS compile dump)
 mst_test(dump_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/dump_test.cpp DEPS dump)
 mst_test(dump_files_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/dump_files_test.cpp DEPS dump)
+mst_test(cli_dump_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/cli_dump_test.cpp)
+target_compile_definitions(cli_dump_test PRIVATE MST_CLI="$<TARGET_FILE:millstream_cli>")
+add_dependencies(cli_dump_test millstream_cli)

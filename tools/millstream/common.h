@@ -14,6 +14,8 @@
 
 #include "millstream/compile/compile.h"
 #include "millstream/core/result.h"
+#include "millstream/dump/dump.h"
+#include "millstream/dump/dump_files.h"
 #include "millstream/import/import.h"
 #include "millstream/memory/memory_plan.h"
 
@@ -60,15 +62,18 @@ struct Loaded {
   std::string model_path;  ///< where the graph was read from
   std::optional<Schedule> schedule;
   std::optional<Plan> plan;
+  std::optional<DumpKind> dump;  ///< it was read from a graph dump
+  /// Of a dump that says where nodes stand but holds no records and waits although it needs some: that.
+  std::optional<Schedule> placed;
   std::map<std::string, std::int64_t> dims;  ///< what --dim and the plan bind
   double read_ms = 0;
 };
-/// MODEL (.onnx, .mst), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
+/// MODEL (.onnx, .mst, a graph dump), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
 /// --graph is given; a plan that does not match the graph is refused.
 Result<Loaded> load(const ModelOptions& options);
 
-/// Prepares the loaded graph (it becomes the one that the plan's ids mean) and compiles it.
-Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline);
+/// Prepares the loaded graph (it becomes the one that the plan's ids mean) and compiles it. Each phase goes to `dumps`.
+Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline, DumpFiles* dumps = nullptr);
 
 /// Refuses an output that would take the place of what the command reads. A plan may be written over a plan.
 Result<void> check_output(const std::string& output, const ModelOptions& options, const std::string& model_path);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -8,6 +11,7 @@
 #include "millstream/import/file_bytes.h"
 #include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
+#include "tools/millstream/plan_difference.h"
 #include "tools/millstream/plan_rows.h"
 
 namespace millstream::cli {
@@ -48,6 +52,7 @@ struct Options {
   ModelOptions model;
   PipelineOptions pipeline;
   std::string output;
+  std::string dump_graph;
   bool summary = false;
 };
 
@@ -89,19 +94,52 @@ Result<void> write_output(const Options& options, const Loaded& loaded, const Co
   return write_plan(path, plan);
 }
 
+// --dump-graph counts before the environment where the two say the same thing.
+DumpFiles dump_files(const Options& options) {
+  const auto variable = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string(text == nullptr ? "" : text);
+  };
+  DumpSettingsRead read = dump_settings(variable, ::getpid(), 0);
+  for (const Error& w : read.warnings) warn(w);
+  if (!options.dump_graph.empty()) {
+    read.settings.folder = options.dump_graph;
+    if (!read.settings.detail) read.settings.detail = DumpDetail::no_weights;
+  }
+  return DumpFiles(std::move(read.settings));
+}
+
+// What the dump had that is read, where it can be compared.
+std::optional<PlanSide> side_of_dump(const Loaded& loaded) {
+  if (!loaded.dump || (!loaded.schedule && !loaded.placed)) return std::nullopt;
+  Result<PlanSide> side = plan_side(loaded.graph, loaded.schedule ? *loaded.schedule : *loaded.placed, loaded.schedule.has_value());
+  if (side.ok()) return *std::move(side);
+  // Waits that are never met: millstream check says which. Streams can be compared all the same.
+  side = plan_side(loaded.graph, *loaded.schedule, false);
+  return side.ok() ? std::optional<PlanSide>(*std::move(side)) : std::nullopt;
+}
+
 int run_compile(const Options& options) {
   if (auto r = check_output_name(options); !r.ok()) return fail(r.error());
   Result<Loaded> loaded = load(options.model);
   if (!loaded.ok()) return fail(loaded.error());
   Result<ResolvedPipeline> pipeline = resolve(options.pipeline, options.model);
   if (!pipeline.ok()) return fail(pipeline.error());
-  if (loaded->schedule) {
+  if (loaded->schedule && !loaded->dump) {
     warn(Error{ErrorCode::no_effect, fmt::format("the {} in \"{}\" is not used: compile decides anew", loaded->plan ? "plan" : "schedule", options.model.path)}.help(
         "millstream check verifies it, millstream run runs it"));
   }
   const std::uint64_t rss_before = peak_rss_kb();
-  Result<Compiled> compiled = compile_loaded(*loaded, *pipeline);
+  const std::optional<PlanSide> before = side_of_dump(*loaded);
+  DumpFiles dumps = dump_files(options);
+  Result<Compiled> compiled = compile_loaded(*loaded, *pipeline, &dumps);
   if (!compiled.ok()) return fail(compiled.error());
+  std::optional<PlanDifference> difference;
+  if (before) {
+    const Result<PlanSide> after = plan_side(loaded->graph, compiled->schedule, before->has_waits);
+    if (!after.ok()) return fail(after.error());
+    difference = plan_difference(*before, *after);
+  }
   if (!options.output.empty()) {
     if (auto r = write_output(options, *loaded, *compiled); !r.ok()) return fail(r.error());
   }
@@ -109,6 +147,12 @@ int run_compile(const Options& options) {
     Json json = compile_json(loaded->graph, *compiled, pipeline->target);
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
+    json["dumps"] = dumps.written();
+    json["difference"] = nullptr;
+    if (difference) {
+      json["difference"] = {{"moved", difference->moved}, {"renumbered", difference->renumbered},
+                            {"added_waits", difference->added_waits}, {"removed_waits", difference->removed_waits}};
+    }
     json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
     print_with_rows(json, loaded->graph, *compiled);
   } else {
@@ -116,6 +160,12 @@ int run_compile(const Options& options) {
       for (const Error& w : *list) warn(w);
     }
     fmt::print("{}", compile_text(loaded->graph, *compiled, pipeline->target, loaded->graph.node_count() <= 400, options.summary));
+    if (difference) {
+      fmt::print("beside what the dump had{}:\n", before->has_waits ? "" : " (its streams; it holds no waits that could be compared)");
+      print_difference(*difference, "the dump", "this plan");
+      print_totals(*difference);
+    }
+    for (const std::string& path : dumps.written()) fmt::print("wrote {}\n", path);
     if (!options.output.empty()) fmt::print("wrote {}\n", options.output);
   }
   return 0;
@@ -225,8 +275,9 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
 void add_compile(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("compile", "decide streams, sync and memory; print the plan and its numbers");
-  add_model_options(*sub, options->model, "MODEL", "model: .onnx or .mst");
+  add_model_options(*sub, options->model, "MODEL", "model: .onnx, .mst or a graph dump (.pbtxt, .txt)");
   sub->add_option("-o,--output", options->output, "write the plan: .plan (binary) or .mst (lanes as text)");
+  sub->add_option("--dump-graph", options->dump_graph, "FOLDER: write the graph of each phase as ge_onnx_*.pbtxt and ge_proto_*.txt (docs/dumps.md)");
   sub->add_flag("--summary", options->summary, "also a line for each logical stream, as strategy ge prints");
   add_pipeline_options(*sub, options->pipeline);
   sub->footer("\nExamples:\n"
