@@ -15,9 +15,9 @@ cat > odd.mst <<'GRAPH'
 graph "odd \"name\""
   input x : f32[2]
   const w : f32[2] = [1.0, -0.1]
-  a = Op(x, w) {f=1e-05, n=-3, none=ints[], texts=["a\\b", "\x01\xFF"], t=f16[1] = [0.5]} @name("it's") @label("s1")
-  b, c = Op(a, _) : f32[2], i64[?] @after("it's") @stream(3)
-  d = Op(c)
+  a = Add(x, w) {f=1e-05, n=-3, none=ints[], texts=["a\\b", "\x01\xFF"], t=f16[1] = [0.5]} @name("it's") @label("s1")
+  b, c = Split(a) {axis=0, num_outputs=2} @after("it's") @stream(3)
+  d = Relu(c)
 GRAPH
 DUMP_GE_GRAPH=1 "$tool" compile odd.mst --force-streams --dump-graph odd >/dev/null
 
