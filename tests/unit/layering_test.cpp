@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 // The order of CMakeLists.txt and docs/design.md.
 const std::vector<std::string> kOrder = {"core",   "graph", "profile", "ops", "import",  "target", "assign", "pass", "sync",
-                                         "schedule", "memory", "trace", "report", "kernels", "runtime", "backend", "exec", "compile"};
+                                         "schedule", "dump", "memory", "trace", "report", "kernels", "runtime", "backend", "exec", "compile"};
 
 std::size_t rank(const std::string& folder) {
   return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), folder) - kOrder.begin());

@@ -63,6 +63,14 @@ Result<int> run_check(const CheckOptions& options) {
   if (!options.ranks.empty()) return run_ranks(options.model, options.ranks);
   MST_TRY(const Loaded loaded, load(options.model));
   const Graph& graph = loaded.graph;
+  if (loaded.dump && !loaded.schedule) {
+    if (!loaded.placed) {
+      return Error{ErrorCode::usage, fmt::format("\"{}\" gives no node a stream", options.model.path)}.help(
+          "a dump of DUMP_GE_GRAPH=1 or 2 does, from AfterAssignedLogicalStreams on");
+    }
+    return Error{ErrorCode::usage, fmt::format("\"{}\" holds streams but no Send and Recv nodes, so there is no order to check", options.model.path)}.help(
+        "give the dump of phase Build; millstream compile DUMP plans this one anew and compares the streams");
+  }
   if (!loaded.schedule) {
     return Error{ErrorCode::usage, fmt::format("\"{}\" holds no schedule to check", options.model.path)}.help(
         "give a .plan, or a .mst with a schedule section; millstream compile MODEL -o PLAN.plan makes one");
@@ -228,7 +236,7 @@ Result<int> run_explain(const ExplainOptions& options) {
     on = loaded.plan->assignment;
     sync = loaded.plan->sync;
     schedule = loaded.plan->schedule;
-  } else if (loaded.schedule) {
+  } else if (loaded.schedule && !loaded.dump) {
     return Error{ErrorCode::usage, "a schedule text does not say which rule placed a node"}.help("explain a MODEL or a .plan; check a schedule with millstream check");
   } else {
     say_environment(pipeline);
@@ -339,7 +347,7 @@ Result<int> run_explain(const ExplainOptions& options) {
 void add_check(CLI::App& app, int& status) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* sub = app.add_subcommand("check", "verify any plan or schedule: races, deadlocks, limits, redundant waits");
-  add_model_options(*sub, options->model, "PLAN", "plan (.plan) or schedule (.mst)");
+  add_model_options(*sub, options->model, "PLAN", "plan (.plan), schedule (.mst) or graph dump (.pbtxt, .txt)");
   sub->add_option("--target", options->target, "also check this target's limits");
   sub->add_option("--ranks", options->ranks, "plans of the other ranks: only whether collectives are ordered alike on all of them");
   sub->callback(runner(options, run_check, status));

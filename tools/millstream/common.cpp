@@ -157,6 +157,40 @@ Result<ImportOptions> import_options(const ModelOptions& options) {
   return out;
 }
 
+bool named_as_dump(std::string_view path) { return ends_with(path, ".pbtxt") || ends_with(path, ".txt"); }
+
+// None where the file is no dump.
+Result<std::optional<Dump>> try_dump(const std::string& path, const ImportOptions& options) {
+  if (!named_as_dump(path)) return std::optional<Dump>();
+  MST_TRY(const std::string text, read_text(path));
+  if (!is_dump(text)) return std::optional<Dump>();
+  if (!options.dims.empty()) {
+    return Error{ErrorCode::usage, fmt::format("--dim {}: the dump \"{}\" has no symbolic dimensions", options.dims.begin()->first, path)}.help("leave --dim out");
+  }
+  MST_TRY(Dump dump, read_dump(text, path));
+  return std::optional<Dump>(std::move(dump));
+}
+
+Result<Graph> import_model(const std::string& path, const ImportOptions& options) {
+  MST_TRY(std::optional<Dump> dump, try_dump(path, options));
+  if (dump) return std::move(dump->graph);
+  return import_graph(path, options);
+}
+
+Loaded from_dump(Dump dump, const std::string& path) {
+  Loaded out;
+  out.model_path = path;
+  out.dump = dump.kind;
+  out.graph = std::move(dump.graph);
+  out.schedule = std::move(dump.schedule);
+  if (out.schedule || !dump.has_streams) return out;
+  // Without records and waits all is right only where nothing needs any.
+  Schedule placed = placed_lanes(out.graph);
+  const auto used = std::count_if(placed.streams.begin(), placed.streams.end(), [](const PhysicalStream& s) { return !s.tasks.empty(); });
+  (used <= 1 ? out.schedule : out.placed) = std::move(placed);
+  return out;
+}
+
 Result<Loaded> load_plan(const ModelOptions& options) {
   Loaded out;
   MST_TRY(Plan plan, read_plan(options.path));
@@ -174,7 +208,7 @@ Result<Loaded> load_plan(const ModelOptions& options) {
     return Error{ErrorCode::plan_mismatch, fmt::format("--dim {}={}: the plan \"{}\" was compiled with {}={}", name, at->second, options.path, name, n)}.help(
         fmt::format("compile the model again with --dim {}={}, or leave --dim out", name, at->second));
   }
-  Result<Graph> graph = import_graph(out.model_path, import);
+  Result<Graph> graph = import_model(out.model_path, import);
   if (!graph.ok()) {
     Error error = std::move(graph).error();
     if (error.code == ErrorCode::io && options.graph.empty()) {
@@ -199,7 +233,7 @@ Result<Loaded> load_text(const ModelOptions& options) {
   out.dims = import.dims;
   if (!options.graph.empty()) {
     out.model_path = options.graph;
-    MST_TRY(out.graph, import_graph(options.graph, import));
+    MST_TRY(out.graph, import_model(options.graph, import));
   } else if (sections.has_graph) {
     out.model_path = options.path;
     MST_TRY(out.graph, import_graph(options.path, import));
@@ -234,6 +268,8 @@ Result<Loaded> load(const ModelOptions& options) {
           "--graph goes with a .plan, or with a .mst that holds a schedule");
     }
     MST_TRY(const ImportOptions import, import_options(options));
+    MST_TRY(std::optional<Dump> dump, try_dump(options.path, import));
+    if (dump) return from_dump(*std::move(dump), options.path);
     loaded.dims = import.dims;
     loaded.model_path = options.path;
     MST_TRY(loaded.graph, import_graph(options.path, import));
@@ -243,11 +279,32 @@ Result<Loaded> load(const ModelOptions& options) {
   return out;
 }
 
-Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline) {
+Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline, const CompileSteps& steps) {
+  DumpFiles* const dumps = steps.dumps;
   say_environment(pipeline);
+  const bool on = dumps != nullptr && dumps->on();
+  const auto dump = [&](std::string_view phase, const DumpStreams& streams) {
+    for (const Error& w : dumps->dump(loaded.graph, streams, phase)) warn(w);
+  };
+  const auto unplaced = [&] { return DumpStreams{IdVec<NodeId, std::int64_t>(loaded.graph.node_count(), -1)}; };
+  if (on) dump(kPhasePreRunBegin, unplaced());
   MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
+  if (steps.prepared) MST_TRY_VOID(steps.prepared(loaded.graph));
+  if (on) dump(kPhaseBeforeAssigned, unplaced());
   MST_TRY(const CompileOptions options, with_passes(pipeline, loaded.pass_libraries));
-  return compile(loaded.graph, pipeline.target, options);
+  MST_TRY(Compiled compiled, compile(loaded.graph, pipeline.target, options));
+  if (!on) return compiled;
+  DumpStreams logical = unplaced();
+  for (const NodeId n : loaded.graph.nodes()) {
+    if (const auto stream = compiled.assignment.stream_of(n)) logical.stream[n] = stream->index;
+  }
+  dump(kPhaseAfterAssigned, logical);
+  dump(kPhaseBeforeRefresh, logical);
+  DumpStreams built;
+  built.schedule = &compiled.schedule;
+  dump(kPhaseAfterRefresh, built);
+  dump(kPhaseBuild, built);
+  return compiled;
 }
 
 Result<CompileOptions> with_passes(const ResolvedPipeline& pipeline, std::vector<LibraryReport>& libraries) {

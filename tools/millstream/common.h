@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,8 @@
 
 #include "millstream/compile/compile.h"
 #include "millstream/core/result.h"
+#include "millstream/dump/dump.h"
+#include "millstream/dump/dump_files.h"
 #include "millstream/import/import.h"
 #include "millstream/memory/memory_plan.h"
 #include "millstream/pass/load.h"
@@ -69,11 +72,14 @@ struct Loaded {
   std::string model_path;  ///< where the graph was read from
   std::optional<Schedule> schedule;
   std::optional<Plan> plan;
+  std::optional<DumpKind> dump;  ///< it was read from a graph dump
+  /// Of a dump that says where nodes stand but holds no records and waits although it needs some: that.
+  std::optional<Schedule> placed;
   std::map<std::string, std::int64_t> dims;  ///< what --dim and the plan bind
   double read_ms = 0;
   std::vector<LibraryReport> pass_libraries;  ///< of compile_loaded
 };
-/// MODEL (.onnx, .mst), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
+/// MODEL (.onnx, .mst, a graph dump), SCHEDULE.mst or PLAN. A plan's own model is found relative to the plan unless
 /// --graph is given; a plan that does not match the graph is refused.
 Result<Loaded> load(const ModelOptions& options);
 
@@ -81,8 +87,13 @@ Result<Loaded> load(const ModelOptions& options);
 /// warnings.
 Result<CompileOptions> with_passes(const ResolvedPipeline& pipeline, std::vector<LibraryReport>& libraries);
 
+/// What else happens on the way of compile_loaded.
+struct CompileSteps {
+  DumpFiles* dumps = nullptr;                             ///< each phase goes there
+  std::function<Result<void>(Graph&)> prepared = nullptr; ///< with the graph that is about to be compiled
+};
 /// Prepares the loaded graph (it becomes the one that the plan's ids mean) and compiles it.
-Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline);
+Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline, const CompileSteps& steps = {});
 
 /// Refuses an output that would take the place of what the command reads. A plan may be written over a plan.
 Result<void> check_output(const std::string& output, const ModelOptions& options, const std::string& model_path);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +12,7 @@
 #include "millstream/schedule/summary.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/pass_options.h"
+#include "tools/millstream/plan_difference.h"
 #include "tools/millstream/plan_rows.h"
 #include "tools/millstream/profile_option.h"
 
@@ -51,6 +55,7 @@ struct Options {
   PipelineOptions pipeline;
   ProfileOption profile;
   std::string output;
+  std::string dump_graph;
   bool summary = false;
 };
 
@@ -92,20 +97,53 @@ Result<void> write_output(const Options& options, const Loaded& loaded, const Co
   return write_plan(path, plan);
 }
 
+// --dump-graph counts before the environment where the two say the same thing.
+DumpFiles dump_files(const Options& options) {
+  const auto variable = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string(text == nullptr ? "" : text);
+  };
+  DumpSettingsRead read = dump_settings(variable, ::getpid(), 0);
+  for (const Error& w : read.warnings) warn(w);
+  if (!options.dump_graph.empty()) {
+    read.settings.folder = options.dump_graph;
+    if (!read.settings.detail) read.settings.detail = DumpDetail::no_weights;
+  }
+  return DumpFiles(std::move(read.settings));
+}
+
+// What the dump had that is read, where it can be compared.
+std::optional<PlanSide> side_of_dump(const Loaded& loaded) {
+  if (!loaded.dump || (!loaded.schedule && !loaded.placed)) return std::nullopt;
+  Result<PlanSide> side = plan_side(loaded.graph, loaded.schedule ? *loaded.schedule : *loaded.placed, loaded.schedule.has_value());
+  if (side.ok()) return *std::move(side);
+  // Waits that are never met: millstream check says which. Streams can be compared all the same.
+  side = plan_side(loaded.graph, *loaded.schedule, false);
+  return side.ok() ? std::optional<PlanSide>(*std::move(side)) : std::nullopt;
+}
+
 int run_compile(const Options& options) {
   if (auto r = check_output_name(options); !r.ok()) return fail(r.error());
   Result<Loaded> loaded = load(options.model);
   if (!loaded.ok()) return fail(loaded.error());
   Result<ResolvedPipeline> pipeline = resolve(options.pipeline, options.model);
   if (!pipeline.ok()) return fail(pipeline.error());
-  if (loaded->schedule) {
+  if (loaded->schedule && !loaded->dump) {
     warn(Error{ErrorCode::no_effect, fmt::format("the {} in \"{}\" is not used: compile decides anew", loaded->plan ? "plan" : "schedule", options.model.path)}.help(
         "millstream check verifies it, millstream run runs it"));
   }
   const std::uint64_t rss_before = peak_rss_kb();
-  Result<MeasuredCompile> measured = compile_measured(*loaded, *pipeline, options.profile);
+  const std::optional<PlanSide> before = side_of_dump(*loaded);
+  DumpFiles dumps = dump_files(options);
+  Result<MeasuredCompile> measured = compile_measured(*loaded, *pipeline, options.profile, &dumps);
   if (!measured.ok()) return fail(measured.error());
   const Compiled* compiled = &measured->compiled;
+  std::optional<PlanDifference> difference;
+  if (before) {
+    const Result<PlanSide> after = plan_side(loaded->graph, compiled->schedule, before->has_waits);
+    if (!after.ok()) return fail(after.error());
+    difference = plan_difference(*before, *after);
+  }
   if (measured->joined) loaded->graph.annotations().cost = std::move(measured->given);  // a plan is of the model as it is
   if (!options.output.empty()) {
     if (auto r = write_output(options, *loaded, *compiled); !r.ok()) return fail(r.error());
@@ -117,6 +155,12 @@ int run_compile(const Options& options) {
     json["profile"] = profile_json(measured->joined);
     json["pass_libraries"] = Json::array();
     for (const LibraryReport& library : loaded->pass_libraries) json["pass_libraries"].push_back(library_json(library));
+    json["dumps"] = dumps.written();
+    json["difference"] = nullptr;
+    if (difference) {
+      json["difference"] = {{"moved", difference->moved}, {"renumbered", difference->renumbered},
+                            {"added_waits", difference->added_waits}, {"removed_waits", difference->removed_waits}};
+    }
     json["plan"] = options.output.empty() ? Json(nullptr) : Json(options.output);
     print_with_rows(json, loaded->graph, *compiled);
   } else {
@@ -124,6 +168,12 @@ int run_compile(const Options& options) {
       for (const Error& w : *list) warn(w);
     }
     fmt::print("{}", compile_text(loaded->graph, *compiled, pipeline->target, loaded->graph.node_count() <= 400, options.summary));
+    if (difference) {
+      fmt::print("beside what the dump had{}:\n", before->has_waits ? "" : " (its streams; it holds no waits that could be compared)");
+      print_difference(*difference, "the dump", "this plan");
+      print_totals(*difference);
+    }
+    for (const std::string& path : dumps.written()) fmt::print("wrote {}\n", path);
     if (!options.output.empty()) fmt::print("wrote {}\n", options.output);
   }
   return 0;
@@ -233,8 +283,9 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
 void add_compile(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("compile", "decide streams, sync and memory; print the plan and its numbers");
-  add_model_options(*sub, options->model, "MODEL", "model: .onnx or .mst");
+  add_model_options(*sub, options->model, "MODEL", "model: .onnx, .mst or a graph dump (.pbtxt, .txt)");
   sub->add_option("-o,--output", options->output, "write the plan: .plan (binary) or .mst (lanes as text)");
+  sub->add_option("--dump-graph", options->dump_graph, "FOLDER: write the graph of each phase as ge_onnx_*.pbtxt and ge_proto_*.txt (docs/dumps.md)");
   sub->add_flag("--summary", options->summary, "also a line for each logical stream, as strategy ge prints");
   add_pipeline_options(*sub, options->pipeline);
   add_profile_option(*sub, options->profile);

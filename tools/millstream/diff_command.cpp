@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // diff: what two plans do differently. Streams are compared by what they run, not by their numbers.
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
-#include "millstream/graph/text.h"
 #include "tools/millstream/common.h"
+#include "tools/millstream/plan_difference.h"
 
 namespace millstream::cli {
 namespace {
@@ -19,8 +18,7 @@ struct DiffOptions {
 };
 
 struct Side {
-  std::map<std::string, std::uint32_t> stream;  // node name -> logical stream
-  std::set<std::pair<std::string, std::string>> waits;
+  PlanSide plan;
   // A schedule as text says nothing of these.
   std::optional<std::uint32_t> threads;
   std::optional<double> predicted_us;
@@ -40,38 +38,18 @@ Result<Side> side_of(const std::string& path, const DiffOptions& options) {
     side.peak_bytes = memory.peak_bytes;
   };
   if (loaded.plan) decided(loaded.plan->assignment, loaded.plan->memory);
+  if (!loaded.schedule && loaded.placed) {
+    MST_TRY(side.plan, plan_side(loaded.graph, *loaded.placed, false));
+    return side;
+  }
   if (!loaded.schedule) {
     MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, model));
     MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
     decided(compiled.assignment, compiled.memory);
     loaded.schedule = std::move(compiled.schedule);
   }
-  const Schedule& schedule = *loaded.schedule;
-  for (const PhysicalStream& s : schedule.streams) {
-    for (const Task& t : s.tasks) {
-      if (t.kind == Task::Kind::launch) side.stream[std::string(loaded.graph.name(t.node()))] = s.logical.index;
-    }
-  }
-  MST_TRY(const std::vector<SyncPair> pairs, pairs_of(loaded.graph, schedule));
-  for (const SyncPair& p : pairs) side.waits.insert({std::string(loaded.graph.name(p.from)), std::string(loaded.graph.name(p.to))});
+  MST_TRY(side.plan, plan_side(loaded.graph, *loaded.schedule, true));
   return side;
-}
-
-// Which stream of b is which of a: the two that share most nodes first, ties by number.
-std::map<std::uint32_t, std::uint32_t> matched_streams(const Side& a, const Side& b) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> shared;
-  for (const auto& [name, stream] : a.stream) {
-    if (const auto it = b.stream.find(name); it != b.stream.end()) ++shared[{stream, it->second}];
-  }
-  std::vector<std::pair<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>>> order;
-  for (const auto& [pair, count] : shared) order.push_back({count, pair});
-  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
-  std::map<std::uint32_t, std::uint32_t> to;
-  std::set<std::uint32_t> taken;
-  for (const auto& [count, pair] : order) {
-    if (to.count(pair.first) == 0 && taken.insert(pair.second).second) to.emplace(pair.first, pair.second);
-  }
-  return to;
 }
 
 template <class T>
@@ -82,58 +60,29 @@ Json or_null(const std::optional<T>& value) {
 Result<int> run_diff(const DiffOptions& options) {
   MST_TRY(const Side a, side_of(options.a, options));
   MST_TRY(const Side b, side_of(options.b, options));
-  const auto known_to_b = [&](const auto& row) { return b.stream.count(row.first) != 0; };
-  if (!a.stream.empty() && !b.stream.empty() && std::none_of(a.stream.begin(), a.stream.end(), known_to_b)) {
+  const auto known_to_b = [&](const auto& row) { return b.plan.stream.count(row.first) != 0; };
+  if (!a.plan.stream.empty() && !b.plan.stream.empty() && std::none_of(a.plan.stream.begin(), a.plan.stream.end(), known_to_b)) {
     return Error{ErrorCode::usage, fmt::format("\"{}\" and \"{}\" are of different models: no node in common", options.a, options.b)}.help(
         "diff compares two plans of one model");
   }
-  const auto match = matched_streams(a, b);
-  const auto same = [&](std::uint32_t x, std::uint32_t y) {
-    const auto it = match.find(x);
-    return it != match.end() && it->second == y;
-  };
-  Json renumbered = Json::array(), moved = Json::array(), added = Json::array(), removed = Json::array();
-  for (const auto& [x, y] : match) {
-    if (x != y) renumbered.push_back({{"from", x}, {"to", y}});
-  }
-  for (const auto& [name, stream] : a.stream) {
-    auto it = b.stream.find(name);
-    if (it == b.stream.end()) {
-      moved.push_back({{"node", name}, {"from", stream}, {"to", nullptr}});
-    } else if (!same(stream, it->second)) {
-      moved.push_back({{"node", name}, {"from", stream}, {"to", it->second}});
-    }
-  }
-  for (const auto& [name, stream] : b.stream) {
-    if (a.stream.count(name) == 0) moved.push_back({{"node", name}, {"from", nullptr}, {"to", stream}});
-  }
-  for (const auto& w : b.waits) {
-    if (a.waits.count(w) == 0) added.push_back({{"from", w.first}, {"to", w.second}});
-  }
-  for (const auto& w : a.waits) {
-    if (b.waits.count(w) == 0) removed.push_back({{"from", w.first}, {"to", w.second}});
-  }
+  const PlanDifference difference = plan_difference(a.plan, b.plan);
   if (options.json) {
-    print_json({{"moved", moved},
-                {"renumbered", renumbered},
-                {"added_waits", added},
-                {"removed_waits", removed},
+    print_json({{"moved", difference.moved},
+                {"renumbered", difference.renumbered},
+                {"added_waits", difference.added_waits},
+                {"removed_waits", difference.removed_waits},
                 {"threads_per_op", {or_null(a.threads), or_null(b.threads)}},
                 {"predicted_us", {or_null(a.predicted_us), or_null(b.predicted_us)}},
                 {"peak_bytes", {or_null(a.peak_bytes), or_null(b.peak_bytes)}}});
     return 0;
   }
-  const auto stream = [](const Json& s) { return s.is_null() ? std::string("absent") : fmt::format("stream {}", s.get<std::uint32_t>()); };
-  for (const Json& r : renumbered) fmt::print("same     stream {} of A is stream {} of B\n", r["from"].get<std::uint32_t>(), r["to"].get<std::uint32_t>());
-  for (const Json& m : moved) fmt::print("moved    {}: {} of A -> {} of B\n", quote_name(m["node"].get<std::string>()), stream(m["from"]), stream(m["to"]));
-  for (const Json& w : added) fmt::print("added    wait of {} for {}\n", quote_name(w["to"].get<std::string>()), quote_name(w["from"].get<std::string>()));
-  for (const Json& w : removed) fmt::print("removed  wait of {} for {}\n", quote_name(w["to"].get<std::string>()), quote_name(w["from"].get<std::string>()));
+  print_difference(difference, "A", "B");
   if (a.threads && b.threads && *a.threads != *b.threads) fmt::print("threads  {} -> {} an operator\n", *a.threads, *b.threads);
   if (a.predicted_us && b.predicted_us && *a.predicted_us != *b.predicted_us) {
     fmt::print("predicted {:.1f} -> {:.1f} us\n", *a.predicted_us, *b.predicted_us);
   }
   if (a.peak_bytes && b.peak_bytes && *a.peak_bytes != *b.peak_bytes) fmt::print("memory   {} -> {} bytes\n", *a.peak_bytes, *b.peak_bytes);
-  fmt::print("{} moved, {} added, {} removed\n", counted(moved.size(), "node"), counted(added.size(), "wait"), removed.size());
+  print_totals(difference);
   return 0;
 }
 

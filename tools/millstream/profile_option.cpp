@@ -32,16 +32,18 @@ GivenCosts give_costs(Graph& graph, const Joined& joined) {
   return given;
 }
 
-Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option) {
+Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option, DumpFiles* dumps) {
   MeasuredCompile out;
-  say_environment(pipeline);
-  MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
-  if (!option.files.empty()) {
+  CompileSteps steps;
+  steps.dumps = dumps;
+  steps.prepared = [&](Graph& graph) -> Result<void> {
+    if (option.files.empty()) return {};
     MST_TRY(const std::vector<ProfileRecord> records, read_profiles(option));
-    out.joined = join(loaded.graph, records);
-    out.given = give_costs(loaded.graph, *out.joined);
-  }
-  MST_TRY(out.compiled, compile(loaded.graph, pipeline.target, pipeline.compile));
+    out.joined = join(graph, records);
+    out.given = give_costs(graph, *out.joined);
+    return {};
+  };
+  MST_TRY(out.compiled, compile_loaded(loaded, pipeline, steps));
   return out;
 }
 

@@ -30,7 +30,7 @@ struct MeasuredCompile {
   std::optional<Joined> joined;
   GivenCosts given;
 };
-Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option);
+Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option, DumpFiles* dumps = nullptr);
 
 /// {"nodes": 12, "records": 24, "named_records": 30, "joined_us": ..., "named_us": ...}, or null.
 Json profile_json(const std::optional<Joined>& joined);

@@ -13,6 +13,7 @@
 #include "millstream/exec/executable.h"
 #include "millstream/graph/text.h"
 #include "millstream/import/file_bytes.h"
+#include "millstream/ops/op.h"
 #include "millstream/trace/trace.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/compare.h"
@@ -411,6 +412,10 @@ Result<int> run_model(const Options& options) {
   if (!options.trace.empty()) MST_TRY_VOID(check_output(options.trace, options.model, loaded.model_path));
   MST_TRY(ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
   warn_of_idle_options(options.pipeline, loaded);
+  // Dumps may hold anything; kernels take only what their operators allow.
+  if (options.device == "cpu" && (ends_with(loaded.model_path, ".pbtxt") || ends_with(loaded.model_path, ".txt"))) {
+    MST_TRY(loaded.graph, infer_shapes(std::move(loaded.graph), {}));
+  }
   Json json;
   Schedule schedule;
   MemoryPlan memory;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damaged dumps: each gives a graph or an error that says where; none crashes, and none takes more memory than
+// 64 MiB and 4 x the file. MST_PROPERTY_COUNT says how many for each format.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "millstream/compile/compile.h"
+#include "millstream/dump/dump.h"
+#include "tests/random_dump_graph.h"
+
+namespace millstream::testing {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryCounts = false;
+#else
+constexpr bool kMemoryCounts = true;
+#endif
+
+// A few edits of the kinds that cut files, bad discs, editors and malice make.
+std::string mutated(Random& random, std::string text) {
+  for (std::uint64_t edits = 1 + random.below(4); edits > 0 && !text.empty(); --edits) {
+    const std::size_t at = random.below(text.size());
+    switch (random.below(9)) {
+      case 0: text[at] = static_cast<char>(random.below(256)); break;
+      case 1: text.resize(at); break;
+      case 2: text.erase(at, random.below(60)); break;
+      case 3: text.insert(at, text.substr(random.below(text.size()), random.below(200))); break;
+      case 4: text.insert(at, 1, "{}<>[]:,;\"'\\#\n-"[random.below(15)]); break;
+      case 5: {  // another number
+        const std::size_t digit = text.find_first_of("0123456789", at);
+        if (digit == std::string::npos) break;
+        const std::size_t end = std::min(text.find_first_not_of("0123456789", digit), text.size());
+        const char* numbers[] = {"0", "-1", "65535", "65536", "2147483648", "4294967295", "9223372036854775807", "18446744073709551615", "1e9", "0x7f"};
+        text.replace(digit, end - digit, numbers[random.below(10)]);
+        break;
+      }
+      case 6: {  // a line twice, or away
+        const std::size_t begin = text.rfind('\n', at) + 1;
+        const std::size_t end = std::min(text.find('\n', at), text.size() - 1);
+        const std::string line = text.substr(begin, end + 1 - begin);
+        if (random.chance(0.5)) {
+          text.insert(begin, line);
+        } else {
+          text.erase(begin, line.size());
+        }
+        break;
+      }
+      case 7: {  // another name
+        const char* names[] = {"stream_id", "event_id", "active_stream_list", "graph", "node", "op", "input", "_millstream_value", "ge:Send", "Recv"};
+        const std::size_t quote = text.find('"', at);
+        if (quote != std::string::npos) text.insert(quote + 1, names[random.below(10)]);
+        break;
+      }
+      default: {
+        const std::size_t to = random.below(text.size());
+        std::swap(text[at], text[to]);
+      }
+    }
+  }
+  return text;
+}
+
+std::uint64_t high_water_kb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::strtoull(line.c_str() + 6, nullptr, 10);
+  }
+  return 0;
+}
+
+std::string text_to_damage(Random& random, DumpFormat format, const Target& target) {
+  if (random.chance(0.5)) return write_dump(random_dump_graph(random, true), {}, format, DumpDetail::full);
+  RandomGraphOptions options;
+  options.nodes = 1 + random.below(20);
+  options.labels = 3;
+  const Graph g = random_graph(random, options);
+  CompileOptions compile_options;
+  compile_options.assign.force_streams = true;
+  const Result<Compiled> compiled = compile(g, target, compile_options);
+  MST_CHECK(compiled.ok(), "a random graph compiles");
+  DumpStreams streams;
+  streams.schedule = &compiled->schedule;
+  return write_dump(g, streams, format, DumpDetail::full);
+}
+
+void damage(DumpFormat format) {
+  const Result<Target> target = load_target("cpu");
+  ASSERT_TRUE(target.ok());
+  std::uint64_t read = 0;
+  std::size_t longest = 0;
+  const std::uint64_t before = high_water_kb();
+  for (std::uint64_t seed = 0; seed < property_count(200); ++seed) {
+    Random random(seed * 2 + (format == DumpFormat::onnx ? 0 : 1));
+    const std::string text = mutated(random, text_to_damage(random, format, *target));
+    longest = std::max(longest, text.size());
+    const Result<Dump> dump = read_dump(text, "damaged");
+    if (dump.ok()) {
+      ++read;
+      ASSERT_TRUE(verify(dump->graph).empty()) << "seed " << seed;
+      if (dump->schedule) (void)check(dump->graph, *dump->schedule, nullptr);
+      (void)write_dump(dump->graph, {}, format, DumpDetail::full);
+      continue;
+    }
+    ASSERT_FALSE(dump.error().message.empty()) << "seed " << seed;
+    ASSERT_TRUE(dump.error().where.has_value()) << "seed " << seed << ": " << to_string(dump.error());
+    ASSERT_GT(dump.error().where->line, 0u) << "seed " << seed;
+    ASSERT_NE(dump.error().code, ErrorCode::internal) << "seed " << seed;
+  }
+  EXPECT_GT(read, 0u);
+  if (kMemoryCounts) EXPECT_LE(high_water_kb() - before, (64u << 10) + 4 * longest / 1024);
+}
+
+TEST(DumpMutation, DamagedOnnxIsReadOrRefusedInItsPlace) { damage(DumpFormat::onnx); }
+
+TEST(DumpMutation, DamagedProtoIsReadOrRefusedInItsPlace) { damage(DumpFormat::proto); }
+
+}  // namespace
+}  // namespace millstream::testing
