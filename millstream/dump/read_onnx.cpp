@@ -261,7 +261,8 @@ class OnnxReader {
 
   void join_tensors(NodeRow& row) {
     for (const auto& [name, desc] : tensors_) {
-      const auto data = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const auto& a) { return a.first == name + "_data"; });
+      const std::string data_name = name + "_data";
+      const auto data = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const auto& a) { return a.first == data_name; });
       if (data == row.attrs.end()) continue;
       const auto* bytes = std::get_if<std::string>(&data->second);
       auto tensor = bytes == nullptr ? std::nullopt : tensor_of(desc, *bytes);

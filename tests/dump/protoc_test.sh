@@ -15,7 +15,7 @@ cat > odd.mst <<'GRAPH'
 graph "odd \"name\""
   input x : f32[2]
   const w : f32[2] = [1.0, -0.1]
-  a = Add(x, w) {f=1e-05, n=-3, none=ints[], texts=["a\\b", "\x01\xFF"], t=f16[1] = [0.5]} @name("it's") @label("s1")
+  a = Add(x, w) {f=1e-05, n=-3, none=ints[], texts=["a\\b", "\x01\xFF"], t=f32[1] = [0.5]} @name("it's") @label("s1")
   b, c = Split(a) {axis=0, num_outputs=2} @after("it's") @stream(3)
   d = Relu(c)
 GRAPH

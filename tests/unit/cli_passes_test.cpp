@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream passes on the command line.
+#include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/cli_fixture.h"
@@ -45,6 +47,30 @@ TEST_F(CliPasses, ThePassMovesItsNodeAndTheReportSaysSo) {
   EXPECT_TRUE(err_has("--pass without effect"));
   ASSERT_EQ(with("PASS_SCRIPT=move", "explain model.mst a --target npu --pass lib/first.so"), 0) << err();
   EXPECT_TRUE(out_has("pass first: a stream pass of")) << out();
+}
+
+// Its dump of the graph before the pass and the one behind it are the same but for the stream of the node that moved.
+TEST_F(CliPasses, DumpsAroundAPassDifferInTheStreamOfItsNode) {
+  ASSERT_EQ(with("PASS_SCRIPT=move", compile_ + "--pass lib/first.so --dump-graph dumps"), 0) << err();
+  for (const std::string format : {".pbtxt", ".txt"}) {
+    std::vector<std::string> before, after;
+    for (const auto& file : fs::recursive_directory_iterator(root_ / "dumps")) {
+      const std::string name = file.path().filename().string();
+      if (file.path().extension() != format || name.find("RunCustomPass_") == std::string::npos) continue;
+      std::vector<std::string>& lines = name.find("RunCustomPass_Before") != std::string::npos ? before : after;
+      ASSERT_TRUE(lines.empty()) << name;
+      std::ifstream in(file.path());
+      for (std::string line; std::getline(in, line);) lines.push_back(line);
+    }
+    ASSERT_FALSE(before.empty() || after.empty()) << format;
+    std::size_t first = 0;
+    while (first < before.size() && before[first] == after[first]) ++first;
+    std::size_t last = 0;
+    while (last < before.size() - first && last < after.size() - first && before[before.size() - 1 - last] == after[after.size() - 1 - last]) ++last;
+    EXPECT_LE(before.size() - first - last, 1u) << format;
+    ASSERT_EQ(after.size() - first - last, 1u) << format;  // a stream of 0 is not written
+    EXPECT_NE(after[first].find(": 1"), std::string::npos) << after[first];
+  }
 }
 
 TEST_F(CliPasses, AFailingPassFailsTheCompilationOrIsUndone) {

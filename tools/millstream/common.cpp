@@ -291,13 +291,22 @@ Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline
   MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
   if (steps.prepared) MST_TRY_VOID(steps.prepared(loaded.graph));
   if (on) dump(kPhaseBeforeAssigned, unplaced());
-  MST_TRY(const CompileOptions options, with_passes(pipeline, loaded.pass_libraries));
+  const auto placed = [&](const StreamAssignment& assignment) {
+    DumpStreams streams = unplaced();
+    for (const NodeId n : loaded.graph.nodes()) {
+      if (const auto stream = assignment.stream_of(n)) streams.stream[n] = stream->index;
+    }
+    return streams;
+  };
+  MST_TRY(CompileOptions options, with_passes(pipeline, loaded.pass_libraries));
+  if (on) {
+    options.passes.observe = [&](const PassMoment& m) {
+      dump(m.after ? phase_after_pass(m.pass.label) : phase_before_pass(m.pass.label), placed(m.on));
+    };
+  }
   MST_TRY(Compiled compiled, compile(loaded.graph, pipeline.target, options));
   if (!on) return compiled;
-  DumpStreams logical = unplaced();
-  for (const NodeId n : loaded.graph.nodes()) {
-    if (const auto stream = compiled.assignment.stream_of(n)) logical.stream[n] = stream->index;
-  }
+  const DumpStreams logical = placed(compiled.assignment);
   dump(kPhaseAfterAssigned, logical);
   dump(kPhaseBeforeRefresh, logical);
   DumpStreams built;
