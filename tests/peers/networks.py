@@ -129,7 +129,7 @@ class DecoderNet(nn.Module):
             keep = torch.sigmoid(word_keep + keep)
             state = (1 - keep) * torch.tanh(word_new + torch.sigmoid(word_reset + reset) * new) + keep * state
             scores = self.out(state)
-            if bool(scores.max() > 0.35):
+            if bool(torch.lt(torch.tensor(0.35), scores.max())):
                 scores = scores * 0.5
             else:
                 scores = torch.relu(scores)
