@@ -82,6 +82,7 @@ class TraceRecorder {
   bool on() const { return on_.load(std::memory_order_relaxed); }
   /// Keeps the first `most` moments.
   void start(std::size_t most) {
+    const std::lock_guard lock(mutex_);  // a worker may still be adding the last moment of an earlier trace
     most_ = most;
     on_.store(true, std::memory_order_relaxed);
   }
@@ -107,8 +108,8 @@ class TraceRecorder {
   static TraceEvent of(TraceEvent::Kind kind, const Lane& lane, const Task& task);
   void add(TraceEvent::Kind kind, const Lane& lane, const Task& task, std::uint32_t worker);
   std::atomic<bool> on_{false};
-  std::size_t most_ = 0;  // set while nothing is recorded
   std::mutex mutex_;
+  std::size_t most_ = 0;
   std::vector<TraceEvent> events_;
   std::vector<std::thread::id> hosts_;
   std::atomic<std::uint64_t> objects_{0};
