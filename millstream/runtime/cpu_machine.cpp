@@ -128,23 +128,16 @@ class CpuMachine final : public Machine {
 
   bool host_wait(Completion& completion, HostTimeout timeout, bool spin) override {
     const Clock::time_point begin = Clock::now();
+    const auto until = timeout ? std::optional(std::chrono::system_clock::now() + *timeout) : std::nullopt;
     // A stream that asked for it spins on while others would sleep; but a deadlock is found only while hosts sleep.
-    const Nanoseconds looks = spin ? std::chrono::milliseconds(100) : std::chrono::microseconds(2);
-    for (unsigned round = 0; !completion.signal.done(); ++round) {
-      const auto waited = Clock::now() - begin;
-      if (timeout && waited >= *timeout) return completion.signal.done();
-      if (waited > looks) break;
-      RealAtomics::relax(round % 64);
-    }
+    const Nanoseconds patience = spin ? std::chrono::milliseconds(100) : std::chrono::microseconds(2);
+    const Nanoseconds looks = std::min(patience, timeout.value_or(patience));
+    for (unsigned round = 0; !completion.signal.done() && Clock::now() - begin < looks; ++round) RealAtomics::relax(round % 64);
     if (completion.signal.done()) return true;
     if (device_.profile.host_helps && !timeout) return help(completion);
-    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
-    if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
-    HostWaiter waiter;
-    if (timeout) *timeout -= std::min(*timeout, std::chrono::duration_cast<Nanoseconds>(Clock::now() - begin));
-    const bool done = waiter.wait(completion, timeout);
-    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
-    return done;
+    const BlockedHost blocked(device_);
+    idle();
+    return HostWaiter().wait(completion, until);
   }
 
   void run_callback(Lane& lane) override { callbacks_.push(lane); }
@@ -157,13 +150,12 @@ class CpuMachine final : public Machine {
 
   void wait_for_room(const std::function<bool()>& has_room) override {
     room_waiters_.fetch_add(1, std::memory_order_seq_cst);
-    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
-    if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
     {
+      const BlockedHost blocked(device_);
+      idle();
       std::unique_lock lock(room_mutex_);
       room_.wait(lock, has_room);
     }
-    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
     room_waiters_.fetch_sub(1, std::memory_order_seq_cst);
   }
   void room_made() override {
@@ -212,11 +204,10 @@ class CpuMachine final : public Machine {
     HelpingHost host(ready_);
     if (!completion.signal.park(host)) return true;
     Delays delays(device_.profile.delay_seed, count_ - 1);
-    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
+    const BlockedHost blocked(device_);
     ready_.host_begins();
     while (Lane* lane = ready_.take_as_host(host.ended, [this] { idle(); })) run(*lane, count_ - 1, delays);
     ready_.host_ends();
-    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
     return true;
   }
 
@@ -228,6 +219,7 @@ class CpuMachine final : public Machine {
     }
   }
 
+  // A worker or a host is about to sleep: nothing may be left that would wake it.
   void idle() {
     if (device_.lanes_parked.load(std::memory_order_seq_cst) != 0) wake_watch();
   }
@@ -242,6 +234,12 @@ class CpuMachine final : public Machine {
   // Runs the lane until it has no more tasks, waits, or has had its turn.
   void follow(Lane& lane, std::uint32_t worker, Delays& delays) {
     std::uint64_t over = 0;  // tasks of a queue that have run, and are not yet taken from the token
+    // True: none is left. Another worker may have the lane then, and it may be gone.
+    const auto take_off = [&] {
+      const bool last = lane.token.remove(std::exchange(over, 0));
+      room_made();
+      return last;
+    };
     for (std::uint32_t turn = 0;; ++turn) {
       if (lane.binding != nullptr) {
         if (first_task(lane) == nullptr) {
@@ -249,25 +247,18 @@ class CpuMachine final : public Machine {
           continue;
         }
       } else if (lane.token.pending() == over) {
-        if (lane.token.remove(over)) return room_made();  // the lane may be gone
-        over = 0;
-        room_made();
+        if (take_off()) return;
         continue;
       }
       if (turn >= kTurn || (turn != 0 && ready_.higher_than(lane.level))) {
-        if (over != 0 && lane.token.remove(over)) return room_made();
-        ready_.push(lane);
-        return room_made();
+        if (over != 0 && take_off()) return;
+        return ready_.push(lane);
       }
       Task& task = *first_task(lane);
       pause(delays);
       const bool may_leave = task.kind == TaskKind::wait || task.kind == TaskKind::notify_wait || task.kind == TaskKind::host_func ||
                              task.kind == TaskKind::execute;
-      if (may_leave && over != 0) {
-        lane.token.remove(over);  // this task is still pending, so the token stays
-        over = 0;
-        room_made();
-      }
+      if (may_leave && over != 0) take_off();  // this task is still pending, so the token stays
       switch (admit(lane, task)) {
         case Admission::run:
           if (trace_.on()) trace_.began(lane, task, worker);
@@ -292,7 +283,7 @@ class CpuMachine final : public Machine {
     const bool publishes = task.kind == TaskKind::record || task.kind == TaskKind::marker ||
                            task.kind == TaskKind::notify_record || task.kind == TaskKind::site_record || task.kind == TaskKind::activate;
     if (trace_.on() && publishes) trace_.ended(lane, task, worker);
-    if (publishes) pause(delays);
+    pause(delays);
     perform(lane, task);
     if (trace_.on() && !publishes) trace_.ended(lane, task, worker);
   }
@@ -347,7 +338,6 @@ class CpuMachine final : public Machine {
           lock.unlock();
           report(*stuck);
           lock.lock();
-          suspect_at_.reset();
         }
         suspected_ = stuck->fingerprint;
       } else {

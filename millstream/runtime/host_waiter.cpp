@@ -5,16 +5,15 @@
 
 namespace millstream::rt {
 
-bool HostWaiter::wait(Completion& completion, HostTimeout timeout) {
+bool HostWaiter::wait(Completion& completion, std::optional<std::chrono::system_clock::time_point> until) {
   if (!completion.signal.park(*this)) return true;
   std::unique_lock lock(mutex_);
   const auto notified = [&] { return notified_; };
-  if (!timeout) {
+  if (!until) {
     changed_.wait(lock, notified);
     return true;
   }
-  // wait_until on the system clock: what ThreadSanitizer of gcc 12 understands.
-  if (changed_.wait_until(lock, std::chrono::system_clock::now() + *timeout, notified)) return true;
+  if (changed_.wait_until(lock, *until, notified)) return true;
   lock.unlock();
   const Signal::Removal out = completion.remove(*this);
   wake_all(out.to_wake);

@@ -19,8 +19,9 @@ class HostWaiter : public Waiter {
     notified_ = true;
     changed_.notify_one();
   }
-  /// Parks on the completion and sleeps. False: the time was over first.
-  bool wait(Completion& completion, HostTimeout timeout);
+  /// Parks on the completion and sleeps. False: the time was over first. The system clock: what ThreadSanitizer of gcc 12
+  /// understands.
+  bool wait(Completion& completion, std::optional<std::chrono::system_clock::time_point> until);
 
  private:
   std::mutex mutex_;

@@ -167,6 +167,18 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   std::vector<std::shared_ptr<ContextState>> live_contexts();
 };
 
+/// A host thread inside a blocking call, while this lives: what the search for deadlocks asks for.
+class BlockedHost {
+ public:
+  explicit BlockedHost(DeviceState& device) : device_(device) { device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst); }
+  ~BlockedHost() { device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst); }
+  BlockedHost(const BlockedHost&) = delete;
+  BlockedHost& operator=(const BlockedHost&) = delete;
+
+ private:
+  DeviceState& device_;
+};
+
 
 class EventState {
  public:

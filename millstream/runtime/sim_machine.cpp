@@ -39,10 +39,8 @@ class SimMachine final : public Machine {
   bool host_wait(Completion& completion, HostTimeout timeout, bool) override {
     const auto done = [&] { return completion.signal.done(); };
     const std::uint64_t until = timeout ? now_ns() + static_cast<std::uint64_t>(timeout->count()) : kNever;
-    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
-    const bool finished = drive(done, until);
-    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
-    return finished;
+    const BlockedHost blocked(device_);
+    return drive(done, until);
   }
 
   // The host function runs in the loop, at its virtual end.
@@ -53,9 +51,8 @@ class SimMachine final : public Machine {
   }
 
   void wait_for_room(const std::function<bool()>& has_room) override {
-    device_.hosts_blocked.fetch_add(1, std::memory_order_seq_cst);
+    const BlockedHost blocked(device_);
     drive(has_room, kNever);
-    device_.hosts_blocked.fetch_sub(1, std::memory_order_seq_cst);
   }
   void room_made() override {}
 

@@ -203,14 +203,14 @@ Result<void> end_context(const char* call, ContextState& context) {
     return closed_handle(call, fmt::format("context {}", context.number));
   }
   const std::shared_ptr<ContextState> keep = context.shared_from_this();
-  std::optional<Error> first;
   std::vector<std::shared_ptr<ModelState>> models;
   {
     const std::lock_guard lock(context.models_mutex);
     models = context.models;
   }
   for (const auto& model : models) {
-    if (Result<void> ended = end_model(call, *model); !ended.ok() && !first) first = std::move(ended).error();
+    Result<void> ended = end_model(call, *model);
+    (void)ended;  // only that another thread closes it
   }
   // All are closed to callers first, and drained together: they may wait for each other.
   std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> drains;
@@ -219,7 +219,7 @@ Result<void> end_context(const char* call, ContextState& context) {
     if (marker.ok()) drains.emplace_back(stream, std::move(marker).value());
   }
   for (auto& [stream, marker] : drains) context.device.machine->host_wait(*marker, never, false);
-  if (Result<void> error = take_error(context, nullptr); !error.ok()) first = std::move(error).error();
+  Result<void> outcome = take_error(context, nullptr);
   for (const auto& stream : context.live_streams()) {
     // One that was let go may still run its last task.
     wait_for_end(*stream);
@@ -236,8 +236,7 @@ Result<void> end_context(const char* call, ContextState& context) {
     std::erase(device.contexts, keep);
   }
   device.context_numbers.give_back(context.number);
-  if (first) return std::move(*first);
-  return {};
+  return outcome;
 }
 
 Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::shared_ptr<ContextState>& context, const StreamOptions& options) {

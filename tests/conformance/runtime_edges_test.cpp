@@ -412,6 +412,89 @@ TEST_P(OnEveryBackend, ADeadlockIsFoundWhileHostsHelpAndAfterTheyHave) {
   }
 }
 
+TEST_P(OnEveryBackend, AHostThatHelpsFromTheStartIsToldOfADeadlock) {
+  Profile profile;
+  profile.host_helps = true;
+  open(profile);
+  Stream s = stream();
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_CODE(deadlock, s.synchronize());
+}
+
+// A latch may come as late as it likes while no host waits for it.
+TEST_P(OnEveryBackend, WhatNoHostWaitsForIsNoDeadlock) {
+  for (const bool helps : {false, true}) {
+    Profile profile;
+    profile.host_helps = helps;
+    profile.orphan_wait_ms = 20;
+    open(profile);
+    Stream s = stream();
+    Event latch = event(Event::Kind::latch);
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.synchronize());
+    EXPECT_OK(s.wait(latch));
+    EXPECT_FALSE(*s.query());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_OK(stream().record(latch));
+    EXPECT_OK(s.synchronize());
+  }
+}
+
+TEST_P(OnEveryBackend, AHostThatWaitsForRoomIsToldOfADeadlock) {
+  Profile profile;
+  profile.tasks_per_stream = 2;
+  open(profile);
+  Stream s = stream();
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_FALSE(*s.query());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its worker sleeps
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_CODE(deadlock, s.synchronize());
+}
+
+TEST_P(OnEveryBackend, ACycleIsReportedBeforeAShortDeadlineIsOver) {
+  Profile profile;
+  profile.orphan_wait_ms = 300;
+  open(profile);
+  Stream a = stream(), b = stream();
+  Event x = event(Event::Kind::latch), y = event(Event::Kind::latch);
+  EXPECT_OK(a.wait(x));
+  EXPECT_OK(a.record(y));
+  EXPECT_OK(b.wait(y));
+  EXPECT_OK(b.record(x));
+  EXPECT_CODE(deadlock, a.synchronize(std::chrono::milliseconds(GetParam() == BackendId::cpu ? 20000 : 1)));
+}
+
+TEST_P(OnEveryBackend, AHostThatGrantsNextToNoTimeIsToldAtOnce) {
+  Stream s = stream(), other = stream();
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_CODE(sync_timeout, s.synchronize(std::chrono::nanoseconds(1)));
+  EXPECT_OK(other.record(latch));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AKernelEndsInTheTraceBehindItsBody) {
+  Stream s = stream();
+  device->start_trace();
+  const KernelFunction slow{"slow", [](const KernelCall&) -> Result<void> {
+                              std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                              return {};
+                            }, 5000};
+  EXPECT_OK(s.launch(slow, {}, {}));
+  EXPECT_OK(s.synchronize());
+  std::uint64_t began = 0, ended = 0;
+  for (const rt::TraceEvent& moment : device->take_trace()) {
+    if (moment.task != rt::TaskKind::kernel) continue;
+    if (moment.kind == rt::TraceEvent::Kind::began) began = moment.time_ns;
+    if (moment.kind == rt::TraceEvent::Kind::ended) ended = moment.time_ns;
+  }
+  EXPECT_GE(ended, began + 5000000);
+}
+
 TEST_P(OnEveryBackend, HostsThatHelpLeaveNoTaskBehind) {
   Profile profile;
   profile.host_helps = true;

@@ -261,6 +261,25 @@ TEST_P(OnEveryBackend, ALoopWithoutEndIsStoppedByTheProfile) {
   EXPECT_CODE(task_timeout, r.model.execute());
 }
 
+TEST_P(OnEveryBackend, AnEndlessLoopStopsAContextThatStopsOnFailures) {
+  Profile profile;
+  profile.max_tasks_per_execution = 100;
+  open(profile);
+  EXPECT_OK(stream().set_failure_mode(FailureMode::stop));
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  EXPECT_OK(Tape(s).activate(s));
+  EXPECT_OK(r.model.end_tasks(s));
+  EXPECT_OK(r.model.finish());
+  EXPECT_CODE(task_timeout, r.model.execute());
+  const Result<void> refused = stream().launch(KernelFunction{"nothing"}, {}, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(ErrorCode::context_stopped, refused.error().code);
+  // It names the task that failed.
+  EXPECT_NE(std::string::npos, to_string(refused.error()).find("(activate) of stream ")) << to_string(refused.error());
+  EXPECT_NE(std::string::npos, to_string(refused.error()).find("has run 100 tasks")) << to_string(refused.error());
+}
+
 TEST_P(OnEveryBackend, ModelsThatShareAStreamExcludeEachOther) {
   StreamOptions options;
   options.persistent = true;
