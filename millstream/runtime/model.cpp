@@ -135,6 +135,7 @@ Result<Model> Context::begin_model() {
 Result<Label> Context::create_label() {
   constexpr const char* kCall = "Context::create_label";
   MST_TRY_VOID(enter(kCall));
+  if (state_->closed.load(std::memory_order_acquire)) return closed_handle(kCall, fmt::format("context {}", state_->number));
   const auto number = state_->device.label_numbers.take();
   if (!number) {
     return Error{ErrorCode::over_limit, fmt::format("{}: {} labels, and all are in use", kCall, state_->device.label_numbers.most())};

@@ -27,6 +27,7 @@ struct Building {
 };
 
 Result<Building> building(const char* call, StreamState& stream) {
+  if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
   std::shared_ptr<BindingState> found;
   bool bound = false;
   {
@@ -75,7 +76,6 @@ Error elsewhere(const char* call, const std::string& what, const ModelState& mod
 }  // namespace
 
 Result<void> append(const char* call, StreamState& stream, Task& task) {
-  if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
   MST_TRY(const Building b, building(call, stream));
   return append_to(call, *b.binding, task);
 }

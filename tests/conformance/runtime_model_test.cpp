@@ -280,6 +280,31 @@ TEST_P(OnEveryBackend, AnEndlessLoopStopsAContextThatStopsOnFailures) {
   EXPECT_NE(std::string::npos, to_string(refused.error()).find("has run 100 tasks")) << to_string(refused.error());
 }
 
+TEST_P(OnEveryBackend, AStoppedContextRecordsNothingUntilItRecovers) {
+  Recording r(*context);
+  Stream tape = r.bound(StreamRole::head), s = stream();
+  Event e = event();
+  Label label = std::move(*context->create_label());
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(s.launch(KernelFunction{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }}, {}, {}));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_CODE(context_stopped, tape.launch(KernelFunction{"nothing"}, {}, {}));
+  EXPECT_CODE(context_stopped, tape.record(e));
+  EXPECT_CODE(context_stopped, tape.wait(e));
+  EXPECT_CODE(context_stopped, Tape(tape).activate(tape));
+  EXPECT_CODE(context_stopped, Tape(tape).place(label));
+  EXPECT_OK(context->recover());
+  EXPECT_OK(tape.launch(KernelFunction{"nothing"}, {}, {}));
+  r.finish(tape);
+  EXPECT_OK(r.model.execute());
+}
+
+TEST_P(OnEveryBackend, AClosedContextMakesNoLabels) {
+  Context other = std::move(*device->create_context());
+  EXPECT_OK(other.close());
+  EXPECT_CODE(bad_handle, other.create_label());
+}
+
 TEST_P(OnEveryBackend, ModelsThatShareAStreamExcludeEachOther) {
   StreamOptions options;
   options.persistent = true;
