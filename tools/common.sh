@@ -25,7 +25,7 @@ jobs() {
 # build PRESET [TARGET...]: configures when needed, then builds. Output goes to build/PRESET.log, whose
 # end is shown when something fails.
 build() {
-  local preset=$1 log="$root/build/$1.log"
+  local preset=$1 log="$root/build/$1.log" start=$SECONDS
   shift
   mkdir -p "$root/build"
   : >"$log"
@@ -35,6 +35,7 @@ build() {
   [ $# -gt 0 ] && targets=(--target "$@")
   say "building preset $preset (log: build/$preset.log)"
   if cmake --build "$root/build/$preset" -j "$(jobs)" "${targets[@]}" 2>&1 | tee -a "$log" | status_lines; then
+    say "built preset $preset in $((SECONDS - start)) s"
     return 0
   fi
   grep -E -A12 'error:|FAILED:' "$log" | tail -n 60 >&2 || tail -n 40 "$log" >&2
