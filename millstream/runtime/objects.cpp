@@ -36,10 +36,9 @@ std::uint32_t Numbers::in_use() const {
 
 bool Budget::take() {
   std::uint32_t used = used_.load(std::memory_order_relaxed);
-  while (used < most_) {
-    if (used_.compare_exchange_weak(used, used + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+  while (used < most_ && !used_.compare_exchange_weak(used, used + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
   }
-  return false;
+  return used < most_;
 }
 
 StreamState::StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n, std::uint8_t level)

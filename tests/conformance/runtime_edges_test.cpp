@@ -4,6 +4,8 @@
 #include "tests/conformance/runtime_fixture.h"
 
 #include <ctime>
+#include <map>
+#include <set>
 #include <stdexcept>
 
 namespace millstream {
@@ -348,6 +350,8 @@ TEST_P(OnEveryBackend, AHostThatWaitsIsWokenByWhatAnotherSubmits) {
   std::thread host([&] { EXPECT_OK(s.synchronize()); });
   while (device->state()->hosts_blocked == 0) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(*other.query());  // which looks whether anything is left to happen
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_OK(other.record(gate));
   host.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
@@ -628,6 +632,119 @@ TEST_P(OnEveryBackend, ARecordThatIsMadeWhileItsHostLosesPatienceIsNoDeadlock) {
     EXPECT_OK(a.record(e));
     EXPECT_OK(e.synchronize());
   }
+}
+
+TEST_P(OnEveryBackend, ARecordWaitsItsTimeForAnEventIdAndIsThenRefused) {
+  Profile profile;
+  profile.max_events = 2;
+  profile.event_wait_ms = 20;
+  open(profile);
+  Stream s = stream();
+  Event latch = event(Event::Kind::latch), first = event(), second = event();
+  EXPECT_OK(s.wait(latch));
+  EXPECT_OK(s.record(first));
+  EXPECT_CODE(no_event, s.record(second));
+  EXPECT_OK(stream().record(latch));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(s.record(second));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, RecordsOfANotifyThatIsSetAreIgnoredAndCounted) {
+  Stream s = stream();
+  Notify n = std::move(*context->create_notify());
+  for (int i = 0; i < 4; ++i) EXPECT_OK(s.record(n));
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(3u, n.ignored_records());
+  EXPECT_OK(s.wait(n));
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(3u, n.ignored_records());
+}
+
+TEST_P(OnEveryBackend, AWaitThatIsParkedOnANotifyIsInTheTrace) {
+  Stream s = stream(), other = stream();
+  Notify n = std::move(*context->create_notify());
+  EXPECT_OK(other.record(n));
+  EXPECT_OK(other.synchronize());
+  device->start_trace();
+  const auto parked = [&] {
+    int count = 0;
+    for (const rt::TraceEvent& moment : device->take_trace()) count += moment.kind == rt::TraceEvent::Kind::parked;
+    return count;
+  };
+  EXPECT_OK(s.wait(n));
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(0, parked());
+  EXPECT_OK(s.wait(n));
+  EXPECT_CODE(sync_timeout, s.synchronize(std::chrono::milliseconds(10)));
+  EXPECT_OK(other.record(n));
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(1, parked());
+}
+
+// Virtual time alone.
+class OnVirtualTime : public OnEveryBackend {};
+INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);
+
+TEST_P(OnVirtualTime, WhatBecomesReadyIsActivity) {
+  Stream s = stream();
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t before = device->state()->machine->activity();
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_LT(before, device->state()->machine->activity());
+    EXPECT_OK(s.synchronize());
+  }
+}
+
+TEST_P(OnVirtualTime, ADeadlineThatPassesMovesTheClockToIt) {
+  Stream s = stream();
+  EXPECT_OK(s.launch(kSlow, {}, {}));
+  EXPECT_CODE(sync_timeout, s.synchronize(std::chrono::milliseconds(1)));
+  EXPECT_EQ(1000000u, device->now_ns());
+  EXPECT_OK(s.synchronize());
+  const std::uint64_t end = device->now_ns();
+  EXPECT_GE(end, 5000000u);
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_CODE(sync_timeout, s.synchronize(std::chrono::milliseconds(2)));
+  EXPECT_EQ(end + 2000000, device->now_ns());
+  EXPECT_OK(stream().record(latch));
+  EXPECT_OK(s.synchronize());
+}
+
+// Each launch has one of its engine's slots from its start to its end, the lowest that is free.
+TEST_P(OnVirtualTime, AnEngineRunsAsManyLaunchesAtOnceAsItHasSlots) {
+  Profile profile;
+  profile.engine_slots = {2, 1};
+  open(profile);
+  std::vector<Stream> streams;
+  for (int i = 0; i < 4; ++i) streams.push_back(stream());
+  const KernelFunction kernels[] = {{"on 0", nullptr, 10, 0}, {"on 1", nullptr, 7, 1}};
+  device->start_trace();
+  for (int round = 0; round < 3; ++round) {
+    for (Stream& s : streams) {
+      for (const KernelFunction& kernel : kernels) EXPECT_OK(s.launch(kernel, {}, {}));
+    }
+  }
+  EXPECT_OK(context->synchronize());
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> slot;  // of a stream's task
+  std::map<std::string_view, std::set<std::uint32_t>> busy;
+  std::map<std::string_view, std::size_t> most;
+  for (const rt::TraceEvent& moment : device->take_trace()) {
+    if (moment.task != rt::TaskKind::kernel) continue;
+    std::set<std::uint32_t>& slots = busy[moment.name];
+    if (moment.kind == rt::TraceEvent::Kind::began) {
+      for (std::uint32_t lower = 0; lower < moment.worker; ++lower) EXPECT_TRUE(slots.contains(lower)) << moment.name << " at " << moment.time_ns;
+      EXPECT_TRUE(slots.insert(moment.worker).second) << moment.name << " at " << moment.time_ns;
+      slot[{moment.stream, moment.sequence}] = moment.worker;
+      most[moment.name] = std::max(most[moment.name], slots.size());
+    } else if (moment.kind == rt::TraceEvent::Kind::ended) {
+      EXPECT_EQ((slot[{moment.stream, moment.sequence}]), moment.worker) << moment.name << " at " << moment.time_ns;
+      EXPECT_EQ(1u, slots.erase(moment.worker)) << moment.name << " at " << moment.time_ns;
+    }
+  }
+  EXPECT_EQ(2u, most["on 0"]);
+  EXPECT_EQ(1u, most["on 1"]);
 }
 
 }  // namespace
