@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -93,20 +94,17 @@ std::vector<Parked> parked_lanes(DeviceState& device) {
   // Executions that wait for those before them: what lets them begin is what runs.
   for (const auto& context : device.live_contexts()) {
     const std::lock_guard executions(context->executions_mutex);
-    std::map<const ModelState*, std::vector<std::size_t>> blocking;
+    std::map<const ModelState*, std::set<std::size_t>> blocking;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      if (out[i].lane->binding != nullptr && &out[i].lane->context == context.get()) blocking[out[i].lane->binding->model].push_back(i);
+      if (out[i].lane->binding != nullptr && &out[i].lane->context == context.get()) blocking[out[i].lane->binding->model].insert(i);
     }
     for (const auto& asked : context->executions) {
-      std::vector<std::size_t> by;
+      std::set<std::size_t> by;
       for (const auto& [model, lanes] : blocking) {
-        if (model == asked.model.get() || shares_stream(*model, *asked.model)) by.insert(by.end(), lanes.begin(), lanes.end());
+        if (shares_stream(*model, *asked.model)) by.insert(lanes.begin(), lanes.end());
       }
-      std::sort(by.begin(), by.end());
-      by.erase(std::unique(by.begin(), by.end()), by.end());
-      auto& after = blocking[asked.model.get()];  // who asked later waits for these too
-      after.insert(after.end(), by.begin(), by.end());
-      recorders[asked.completion.get()] = std::move(by);
+      recorders[asked.completion.get()].assign(by.begin(), by.end());
+      blocking[asked.model.get()].merge(by);  // who asked later waits for these too
     }
   }
   for (Parked& p : out) {
@@ -147,9 +145,12 @@ std::vector<std::size_t> cycle_through(const std::vector<Parked>& parked, std::s
 }
 
 std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std::size_t>& cycle) {
-  std::string text = "the cycle: ";
-  for (const std::size_t i : cycle) text += fmt::format("{} waits for {}, recorded by ", name(*parked[i].lane), parked[i].awaited);
-  return text + name(*parked[cycle.front()].lane);
+  std::string text = "the cycle: " + name(*parked[cycle.front()].lane);
+  for (std::size_t k = 0; k < cycle.size(); ++k) {
+    const Lane& recorder = *parked[cycle[(k + 1) % cycle.size()]].lane;
+    text += fmt::format("{} waits for {}, recorded by {}", k == 0 ? "" : ", which", parked[cycle[k]].awaited, name(recorder));
+  }
+  return text;
 }
 
 }  // namespace
@@ -217,9 +218,13 @@ bool nobody_records(DeviceState& device, const Awaited& awaited) {
 }
 
 void report(const Stuck& stuck) {
+  // Each is told before any goes on: the failure of one may let others through.
+  std::vector<Lane*> told;
   for (const Stuck::Wait& wait : stuck.waits) {
-    unpark(*wait.lane, Wake::deadlocked, wait.park, std::make_unique<Error>(wait.error));
+    auto error = std::make_unique<Error>(wait.error);
+    if (take_out<RealAtomics>(*wait.lane, Wake::deadlocked, wait.park, error, wake_all)) told.push_back(wait.lane.get());
   }
+  for (Lane* lane : told) resume(*lane);
 }
 
 std::vector<std::string> blocking_chain(DeviceState& device, StreamState& stream) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/runtime/host_waiter.h"
 
+#include "millstream/runtime/parking.h"
 #include "millstream/runtime/step.h"
 
 namespace millstream::rt {
@@ -15,9 +16,7 @@ bool HostWaiter::wait(Completion& completion, std::optional<std::chrono::system_
   }
   if (changed_.wait_until(lock, *until, notified)) return true;
   lock.unlock();
-  const Signal::Removal out = completion.remove(*this);
-  wake_all(out.to_wake);
-  if (out.found) return false;
+  if (give_up(*this, completion, wake_all)) return false;
   // Published in the meantime: who did it will call notify.
   lock.lock();
   changed_.wait(lock, notified);

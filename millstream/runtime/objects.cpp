@@ -159,7 +159,6 @@ Signal::Removal NotifyState::remove(Waiter& waiter) {
     if (w != &waiter) continue;
     (before == nullptr ? first_ : before->next) = w->next;
     if (last_ == w) last_ = before;
-    w->next = nullptr;
     return {true, nullptr};
   }
   return {};

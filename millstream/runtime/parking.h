@@ -22,7 +22,6 @@ template <class L, class On, class Dropped>
 bool prepare_to_park(L& lane, On& on, Dropped dropped) {
   const std::lock_guard lock(lane.park_lock);
   lane.parked_on = &on;
-  lane.wake = Wake::published;
   ++lane.parks;
   if (!dropped()) return true;
   lane.parked_on = nullptr;
@@ -33,6 +32,15 @@ template <class L>
 void no_longer_parked(L& lane) {
   const std::lock_guard lock(lane.park_lock);
   lane.parked_on = nullptr;
+}
+
+/// Takes a waiter out of what it waits for. False: somebody is about to wake it, or has. `wake_all` wakes those that were
+/// published while they were out of the list.
+template <class W, class On, class WakeAll>
+bool give_up(W& waiter, On& on, WakeAll wake_all) {
+  const auto out = on.remove(waiter);
+  wake_all(out.to_wake);
+  return out.found;
 }
 
 /// Takes a parked lane out of what it waits for; the caller makes it ready. False: it is not parked, or no longer in the

@@ -130,19 +130,21 @@ void wake_all(Waiter* list) {
       continue;
     }
     Lane& lane = *static_cast<Lane*>(waiter);
-    DeviceState& device = lane.context.device;
     lane.woken = true;
     no_longer_parked(lane);
-    device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
-    device.machine->make_ready(lane);
+    resume(lane);
   }
+}
+
+void resume(Lane& lane) {
+  DeviceState& device = lane.context.device;
+  device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
+  device.machine->make_ready(lane);
 }
 
 bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park, std::unique_ptr<Error> error) {
   if (!take_out<RealAtomics>(lane, why, park, error, wake_all)) return false;
-  DeviceState& device = lane.context.device;
-  device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
-  device.machine->make_ready(lane);
+  resume(lane);
   return true;
 }
 

@@ -39,6 +39,8 @@ Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns
 
 /// Wakes a list of waiters, lanes and hosts, in order.
 void wake_all(Waiter* list);
+/// Lets a lane that was taken out of what it waits for go on.
+void resume(Lane& lane);
 /// Takes a parked lane out of what it waits for and lets it go on. False: it is not parked, or no longer in the park
 /// with that number. `error` is what the wait fails with when it timed out or is part of a deadlock.
 bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park = std::nullopt, std::unique_ptr<Error> error = nullptr);

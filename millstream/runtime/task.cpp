@@ -73,13 +73,10 @@ void release(Task& task) {
 }
 
 Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint32_t of_context) {
-  std::unique_lock lock(lock_, std::defer_lock);
-  if (what_ == What::latch) {
-    lock.lock();
-    if (signal.done()) {
-      if (!why) error.reset();
-      return nullptr;
-    }
+  const std::lock_guard lock(lock_);
+  if (signal.done()) {  // a latch
+    if (!why) error.reset();
+    return nullptr;
   }
   time_ns = at_ns;
   error = std::move(why);
@@ -94,8 +91,7 @@ void Completion::reset() {
 }
 
 std::optional<Completion::Failure> Completion::failure() {
-  std::unique_lock lock(lock_, std::defer_lock);
-  if (what_ == What::latch) lock.lock();
+  const std::lock_guard lock(lock_);
   if (!error) return std::nullopt;
   return Failure{*error, context};
 }

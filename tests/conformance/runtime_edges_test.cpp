@@ -682,6 +682,102 @@ TEST_P(OnEveryBackend, AWaitThatIsParkedOnANotifyIsInTheTrace) {
   EXPECT_EQ(1, parked());
 }
 
+// It stays as it is; but a good record makes up for one that was dropped.
+TEST_P(OnEveryBackend, ALatchKeepsItsFirstRecordUnlessThatWasDropped) {
+  Stream s = stream(), other = stream();
+  Event start = event(Event::Kind::latch, {.timing = true}), twice = event(Event::Kind::latch, {.timing = true});
+  EXPECT_OK(s.record(start));
+  EXPECT_OK(s.record(twice));
+  EXPECT_OK(s.synchronize());
+  const std::chrono::nanoseconds before = *Event::elapsed(start, twice);
+  EXPECT_OK(s.launch(kSlow, {}, {}));
+  EXPECT_OK(s.record(twice));
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(before, *Event::elapsed(start, twice));
+
+  Event never = event(Event::Kind::latch), latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(never, std::chrono::milliseconds(5)));
+  EXPECT_OK(s.record(latch));
+  EXPECT_CODE(wait_timeout, s.synchronize());
+  EXPECT_OK(other.wait(latch));
+  ASSERT_FALSE(other.synchronize().ok());
+  EXPECT_OK(s.record(latch));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(other.wait(latch));
+  EXPECT_OK(other.synchronize());
+}
+
+TEST_P(OnEveryBackend, LanesThatWaitedTogetherWaitForTheirOwnNotifiesAfterwards) {
+  constexpr std::size_t kStreams = 3;
+  Event latch = event(Event::Kind::latch);
+  std::vector<Stream> streams;
+  std::vector<Notify> notifies;
+  Stream other = stream();
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    streams.push_back(stream());
+    notifies.push_back(std::move(*context->create_notify()));
+    EXPECT_OK(streams[i].wait(latch));
+    EXPECT_FALSE(*streams[i].query());
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // all are parked
+  EXPECT_OK(other.record(latch));
+  EXPECT_OK(context->synchronize());
+  for (std::size_t i = 0; i < kStreams; ++i) EXPECT_OK(streams[i].wait(notifies[i]));
+  for (Stream& s : streams) EXPECT_FALSE(*s.query());
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    for (std::size_t k = 0; k < kStreams; ++k) EXPECT_OK(other.record(notifies[i]));
+    EXPECT_OK(other.synchronize());
+    EXPECT_EQ(kStreams - 2, notifies[i].ignored_records());
+    EXPECT_OK(streams[i].synchronize());
+    for (std::size_t k = i + 1; k < kStreams; ++k) EXPECT_FALSE(*streams[k].query()) << k << " after " << i;
+  }
+}
+
+// Nothing but a time-out is left to happen: that is no deadlock, whoever waits behind it.
+TEST_P(OnEveryBackend, WhatARecordBehindATimedWaitIsForIsNotGivenUp) {
+  Profile profile;
+  profile.orphan_wait_ms = 20;
+  open(profile);
+  Stream s = stream();
+  Event never = event(Event::Kind::latch), behind = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(never, std::chrono::milliseconds(300)));
+  EXPECT_OK(s.launch(kNothing, {}, {}));
+  EXPECT_OK(s.record(behind));
+  const Result<void> told = behind.synchronize();
+  EXPECT_TRUE(told.ok() || told.error().code != ErrorCode::deadlock) << to_string(told.error());
+  EXPECT_CODE(wait_timeout, s.synchronize());
+}
+
+TEST_P(OnEveryBackend, AHostThatWaitsForALatchNobodyRecordsIsToldThoughOthersWaitToo) {
+  Stream s = stream();
+  Event gate = event(Event::Kind::latch), latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(gate, std::chrono::seconds(20)));
+  for (int i = 0; i < 2; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+  if (GetParam() == BackendId::cpu) {
+    EXPECT_CODE(deadlock, latch.synchronize());
+  }
+  EXPECT_OK(stream().record(gate));
+  EXPECT_OK(s.synchronize());
+}
+
+// What is suspected anew has its full time again.
+TEST_P(OnEveryBackend, ASecondSuspicionDoesNotTakeOverTheTimeOfTheFirst) {
+  Profile profile;
+  profile.orphan_wait_ms = 1200;
+  open(profile);
+  Stream s = stream(), other = stream();
+  Event first = event(Event::Kind::latch), second = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(first));
+  EXPECT_OK(s.wait(second));
+  std::thread host([&] { EXPECT_OK(s.synchronize()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));
+  EXPECT_OK(other.record(first));
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  EXPECT_OK(other.record(second));
+  host.join();
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);

@@ -467,5 +467,74 @@ TEST_P(OnEveryBackend, AnExecutionWhoseLastTaskRanAsItsContextStoppedIsWhole) {
   }
 }
 
+// The stream that asked, older than the model's, would let the model go on behind the execution.
+TEST_P(OnEveryBackend, ACycleThroughAnExecutionNamesBothStreams) {
+  Profile profile;
+  profile.orphan_wait_ms = 60000;
+  open(profile);
+  Stream asks = stream();
+  Event gate = event(Event::Kind::latch);
+  Recording r(*context);
+  Stream tape = r.bound(StreamRole::head);
+  EXPECT_OK(tape.wait(gate));
+  r.finish(tape);
+  EXPECT_OK(r.model.execute_async(asks));
+  EXPECT_OK(asks.record(gate));
+  const Result<void> told = asks.synchronize(std::chrono::seconds(20));
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(ErrorCode::deadlock, told.error().code) << to_string(told.error());
+  EXPECT_EQ(
+      "error: DEADLOCK: stream 1 of context 0 waits for an execution of model 0 at task 0, before any other task [E38 deadlock]\n"
+      "  note: the cycle: stream 1 waits for an execution of model 0, recorded by stream 2 in model 0, which waits for event 0, recorded by stream 1\n"
+      "  note: stream 2 in model 0 of context 0 waits for event 0 at task 0, before any other task\n"
+      "  help: let one stream of the cycle record before it waits\n"
+      "  note: task 0 (execution) of stream 1",
+      to_string(told.error()));
+}
+
+// A on the first stream, B on both, C on the second: C waits for A though they share nothing.
+TEST_P(OnEveryBackend, AnExecutionWaitsForThoseThatTheOneBeforeItWaitsFor) {
+  Profile profile;
+  profile.orphan_wait_ms = 60000;
+  open(profile);
+  const StreamOptions options{.persistent = true, .shared = true};
+  Stream one = stream(options), two = stream(options), asks = stream();
+  Event gate = event(Event::Kind::latch);
+  std::vector<Model> models;
+  for (const std::vector<Stream*>& on : {std::vector<Stream*>{&one}, {&one, &two}, {&two}}) {
+    Model m = std::move(*context->begin_model());
+    for (Stream* s : on) {
+      EXPECT_OK(m.bind(*s, StreamRole::head));
+      if (models.empty()) EXPECT_OK(s->wait(gate));
+      EXPECT_OK(m.end_tasks(*s));
+    }
+    EXPECT_OK(m.finish());
+    models.push_back(std::move(m));
+  }
+  std::vector<Stream> askers;
+  for (std::size_t i = 0; i < 3; ++i) {
+    askers.push_back(stream());
+    EXPECT_OK(models[i].execute_async(askers[i]));
+    EXPECT_FALSE(*askers[i].query());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // it has asked
+  }
+  EXPECT_OK(askers[2].record(gate));
+  EXPECT_CODE(deadlock, askers[2].synchronize(std::chrono::seconds(20)));
+}
+
+TEST_P(OnEveryBackend, ARecordOnATapeThatDoesNotRunIsACertainDeadlock) {
+  Profile profile;
+  profile.orphan_wait_ms = 60000;
+  open(profile);
+  Recording r(*context);
+  Stream waits = r.bound(StreamRole::head), idle = r.bound(StreamRole::activated);
+  Event e = event();
+  EXPECT_OK(idle.record(e));
+  EXPECT_OK(waits.wait(e));
+  EXPECT_OK(r.model.end_tasks(idle));
+  r.finish(waits);
+  EXPECT_CODE(deadlock, r.model.execute(std::chrono::seconds(20)));
+}
+
 }  // namespace
 }  // namespace millstream

@@ -125,9 +125,7 @@ struct SignalModel {
   }
   void record() { wake<P>(signal.publish()); }
   void remove(std::size_t i) {
-    const auto out = signal.remove(sleepers[i]);
-    wake<P>(out.to_wake);
-    if (out.found) ++sleepers[i].woken;
+    if (rt::give_up(sleepers[i], signal, wake<P>)) ++sleepers[i].woken;
   }
   std::optional<std::string> wrong() const {
     for (std::size_t i = 0; i < 2; ++i) {
@@ -311,9 +309,36 @@ Program stop_and_park() {
   return p;
 }
 
+// Two lanes that wait for one record; one of them is stopped.
+template <class P, bool Careless>
+Program stop_beside_another() {
+  struct Two : StopModel<P, false> {
+    ParkingLane<P> other;
+  };
+  auto m = std::make_shared<Two>();
+  for (ParkingLane<P>* lane : {&m->lane, &m->other}) {
+    (void)rt::prepare_to_park(*lane, m->event, [] { return false; });
+    m->event.signal.park(*lane);
+  }
+  return {{[m] {
+             std::unique_ptr<Error> none;
+             const auto wake = [](Waiter* list) {
+               if (!Careless) Two::wake_lanes(list);
+             };
+             if (rt::take_out<P>(m->lane, Wake::stopped, std::nullopt, none, wake)) ++m->lane.woken;
+           },
+           [m] { m->record(); }},
+          [m]() -> std::optional<std::string> {
+            if (m->other.woken != 1) return fmt::format("the lane beside the stopped one goes on {} times", m->other.woken);
+            return m->wrong();
+          }};
+}
+
 TEST(Interleave, AStopAgainstAPark) {
   expect_sound("stop against park", stop_and_park<Sound, false, false>);
   expect_sound("stop against park and record", stop_and_park<Sound, false, true>);
+  expect_sound("stop of one of two that wait for a record", stop_beside_another<Sound, false>);
+  expect_caught("stop of one of two that wait for a record, which then wakes nobody", stop_beside_another<Sound, true>);
   expect_caught("stop against park, the second look left out", stop_and_park<Sound, true, false>);
   expect_caught("stop against park and record, compare-exchanges plain stores", stop_and_park<Broken, false, true>);
 }
