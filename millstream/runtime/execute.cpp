@@ -114,7 +114,6 @@ void end_of_execution(ModelState& model) {
     if (context.device.trace.on()) context.device.trace.execution(TraceEvent::Kind::execution_end, model, completion->serial);
   }
   const std::shared_ptr<ContextState> keep_context = model.context;
-  completion->context = context.number;
   begin_what_may(context);
   wake_all(completion->signal.publish());
 }

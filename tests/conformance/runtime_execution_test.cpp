@@ -467,6 +467,85 @@ TEST_P(OnEveryBackend, AnExecutionWhoseLastTaskRanAsItsContextStoppedIsWhole) {
   }
 }
 
+// Nor does it matter what became of the execution before it.
+TEST_P(OnEveryBackend, AnExecutionBehindAnAbortedOneIsWholeThoughItsContextStopped) {
+  Profile profile;
+  profile.engine_slots = {1, 1};
+  open(profile);
+  Recording r(*context);
+  Stopping stopping(*context);
+  Stream s = r.bound(StreamRole::head), from = stream();
+  Event gate = event(Event::Kind::latch);
+  const bool cpu = GetParam() == BackendId::cpu;
+  std::atomic<bool> begun{false};
+  const Body body = [&]() -> Result<void> {
+    begun = true;
+    while (!context->state()->stopped.load()) std::this_thread::yield();
+    return {};
+  };
+  const Body failing = [&, cpu]() -> Result<void> {
+    while (cpu && !begun) std::this_thread::yield();
+    return Error{ErrorCode::kernel, "as the test wants"};
+  };
+  const KernelFunction slow{"slow", call_body, 100, 0}, fails{"fails", call_body, 20, 1};
+  const Body* const pointers[] = {&body, &failing};
+  EXPECT_OK(s.wait(gate));
+  EXPECT_OK(s.launch(slow, {}, std::as_bytes(std::span(pointers, 1))));
+  r.finish(s);
+  device->start_trace();
+  EXPECT_OK(r.model.execute_async(from));
+  EXPECT_CODE(sync_timeout, from.synchronize(kSoon));
+  EXPECT_OK(r.model.abort());
+  EXPECT_CODE(model_aborted, from.synchronize());
+  // A trace says when the drop was asked for and when it was in force.
+  std::vector<rt::TraceEvent::Kind> drops;
+  for (const rt::TraceEvent& moment : device->take_trace()) {
+    using Kind = rt::TraceEvent::Kind;
+    if (moment.kind == Kind::execution_dropping || moment.kind == Kind::execution_drop_in_force) drops.push_back(moment.kind);
+  }
+  EXPECT_EQ((std::vector{rt::TraceEvent::Kind::execution_dropping, rt::TraceEvent::Kind::execution_drop_in_force}), drops);
+  EXPECT_FALSE(begun);
+  EXPECT_OK(context->recover());
+  EXPECT_OK(from.record(gate));
+  EXPECT_OK(from.synchronize());
+  EXPECT_OK(stopping.stream.launch(fails, {}, std::as_bytes(std::span(pointers + 1, 1))));
+  EXPECT_OK(r.model.execute());
+  EXPECT_TRUE(context->state()->stopped.load());
+}
+
+TEST_P(OnEveryBackend, AnExecutionThatWaitsForADroppedRecordOfAnotherContextReportsItAndGoesOn) {
+  Context elsewhere = std::move(*device->create_context());
+  Stream writer = std::move(*elsewhere.create_stream());
+  Event gate = std::move(*elsewhere.create_event(Event::Kind::latch)), latch = std::move(*elsewhere.create_event(Event::Kind::latch));
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  Log log;
+  EXPECT_OK(s.wait(latch));
+  EXPECT_OK(log.launch(s, 's'));
+  r.finish(s);
+  EXPECT_OK(writer.wait(gate));
+  EXPECT_OK(writer.record(latch));
+  EXPECT_OK(writer.abort());
+  EXPECT_CODE(context_stopped, r.model.execute());
+  EXPECT_EQ("s", log.take());
+}
+
+TEST_P(OnEveryBackend, AnExecutionThatWaitsForADroppedRecordStopsAContextThatStopsOnFailures) {
+  Recording r(*context);
+  Stopping stopping(*context);
+  Stream s = r.bound(StreamRole::head), writer = stream(), from = stream();
+  Event e = event(), gate = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(e));
+  r.finish(s);
+  EXPECT_OK(writer.wait(gate));
+  EXPECT_OK(writer.record(e));
+  EXPECT_OK(r.model.execute_async(from));
+  EXPECT_CODE(sync_timeout, from.synchronize(kSoon));
+  EXPECT_OK(writer.abort());
+  (void)from.synchronize();
+  EXPECT_CODE(context_stopped, from.query());
+}
+
 // The stream that asked, older than the model's, would let the model go on behind the execution.
 TEST_P(OnEveryBackend, ACycleThroughAnExecutionNamesBothStreams) {
   Profile profile;
