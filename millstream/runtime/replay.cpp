@@ -189,7 +189,7 @@ void Replay::push(std::uint32_t segment) {
 }
 
 void Replay::wake(Slice& slice) {
-  if (!slice.awake.exchange(true, std::memory_order_seq_cst)) model_.context->device.machine->make_ready(*slice.lane);
+  if (slice.awake.wake()) model_.context->device.machine->make_ready(*slice.lane);
 }
 
 std::uint32_t Replay::pop(Slice& slice) {

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "millstream/runtime/arrivals.h"
+#include "millstream/runtime/awake.h"
 #include "millstream/runtime/model_state.h"
 
 namespace millstream::rt {
@@ -64,7 +66,7 @@ class Replay {
     std::vector<std::uint32_t> ready;        // a ring
     std::uint32_t head = 0;
     std::atomic<std::uint32_t> size{0};
-    std::atomic<bool> awake{false};
+    BasicAwake<RealAtomics> awake;
   };
 
   explicit Replay(ModelState& model) : model_(model) {}
@@ -107,7 +109,8 @@ bool Replay::run(Lane& lane, const Yield& yield) {
 template <class Yield>
 bool Replay::run_slice(Lane& lane, const Yield& yield) {
   Slice& own = *slices_[lane.place];
-  for (unsigned idle = 0;;) {
+  bool owns = true;
+  for (unsigned idle = 0; owns;) {
     std::uint32_t at = pop(own);
     // Its own first; another's only when it would stand still for a while.
     if (at == kNone && idle > 64) at = find(own);
@@ -117,15 +120,13 @@ bool Replay::run_slice(Lane& lane, const Yield& yield) {
         if (idle % 64 == 0 && yield()) return true;
         continue;
       }
-      own.awake.store(false, std::memory_order_seq_cst);
-      // Who pushes looks at `awake` afterwards: one of the two sees the other.
-      at = find(own);
-      if (at == kNone) return false;
-      if (own.awake.exchange(true, std::memory_order_seq_cst)) {
-        // Woken meanwhile: the lane is ready elsewhere, and the segment goes back.
-        push(at);
-        return false;
-      }
+      const auto look = [&] {
+        const std::uint32_t found = find(own);
+        return found == kNone ? std::nullopt : std::optional(found);
+      };
+      const auto found = own.awake.sleep_unless(look, owns);
+      if (!found) return false;
+      at = *found;
     }
     idle = 0;
     while (at != kNone) {
@@ -144,10 +145,11 @@ bool Replay::run_slice(Lane& lane, const Yield& yield) {
       at = next;
       if (yield()) {
         push(at);
-        return true;
+        return owns;
       }
     }
   }
+  return false;
 }
 
 }  // namespace millstream::rt

@@ -9,6 +9,7 @@
 
 #include "millstream/runtime/activations.h"
 #include "millstream/runtime/arrivals.h"
+#include "millstream/runtime/awake.h"
 #include "millstream/runtime/parking.h"
 #include "millstream/runtime/run_token.h"
 #include "millstream/runtime/signal.h"
@@ -508,6 +509,83 @@ TEST(Interleave, AnActivationAgainstTheEndOfItsTape) {
   expect_caught("activation against end, counted as live behind its token", activate_and_end<Sound, LateActivations, 1, true, false>);
   expect_caught("two activations against end, counters without atomic steps", activate_and_end<Broken, rt::BasicActivations, 2, false, false>);
   expect_caught("two jumps to one tape, the token's compare-exchange a plain store", activate_and_end<Broken, rt::BasicActivations, 2, false, true>);
+}
+
+// ---- a push for a worker that goes to sleep
+
+// The last look comes before the flag is cleared.
+template <class P>
+struct HastyAwake {
+  typename P::template Atomic<bool> flag{false};
+  bool wake() { return !flag.exchange(true); }
+  template <class Find>
+  auto sleep_unless(Find find, bool& owns) {
+    const auto found = find();
+    owns = found.has_value();
+    if (!found) flag.store(false);
+    return found;
+  }
+};
+
+// It stays in its part though that was made ready elsewhere.
+template <class P>
+struct KeepingAwake : rt::BasicAwake<P> {
+  template <class Find>
+  auto sleep_unless(Find find, bool& owns) {
+    const auto found = rt::BasicAwake<P>::sleep_unless(find, owns);
+    owns = found.has_value();
+    return found;
+  }
+};
+
+template <class P, template <class> class Awake, int Pushes>
+struct SleepModel {
+  Awake<P> awake;
+  typename P::template Atomic<int> queued{0};
+  int inside = 0, ran = 0;
+
+  SleepModel() { (void)awake.wake(); }  // the worker runs, and finds nothing
+  std::optional<int> find() {
+    for (int have = queued.load(); have != 0;) {
+      if (queued.compare_exchange_weak(have, have - 1)) return have;
+    }
+    return std::nullopt;
+  }
+  void run_slice() {
+    require(++inside == 1, "two workers run one part");
+    for (bool owns = true; owns;) {
+      auto found = find();
+      if (!found) {
+        --inside;  // from here on another may be in it
+        found = awake.sleep_unless([&] { return find(); }, owns);
+        if (owns) require(++inside == 1, "two workers run one part");
+      }
+      if (found) ++ran;
+    }
+  }
+  // Whoever makes the part ready is also the worker that then runs it.
+  void push() {
+    queued.fetch_add(1);
+    if (awake.wake()) run_slice();
+  }
+  std::optional<std::string> wrong() const {
+    if (ran == Pushes) return std::nullopt;
+    return fmt::format("{} of {} segments ran", ran, Pushes);
+  }
+};
+template <class P, template <class> class Awake, int Pushes>
+Program sleep_and_push() {
+  auto m = std::make_shared<SleepModel<P, Awake, Pushes>>();
+  Program p{{[m] { m->run_slice(); }}, [m] { return m->wrong(); }};
+  for (int i = 0; i < Pushes; ++i) p.threads.push_back([m] { m->push(); });
+  return p;
+}
+
+TEST(Interleave, APushAgainstAWorkerThatGoesToSleep) {
+  expect_sound("push against sleep", sleep_and_push<Sound, rt::BasicAwake, 1>);
+  expect_sound("two pushes against sleep", sleep_and_push<Sound, rt::BasicAwake, 2>);
+  expect_caught("push against sleep, the last look before the flag is cleared", sleep_and_push<Sound, HastyAwake, 1>);
+  expect_caught("push against sleep, the part kept though another was woken for it", sleep_and_push<Sound, KeepingAwake, 1>);
 }
 
 // ---- a segment's arrivals over epochs that wrap
