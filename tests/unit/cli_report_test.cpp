@@ -106,6 +106,12 @@ TEST_F(CliReport, AProfilesOwnStreamsAndTimesAreShownFirst) {
   EXPECT_EQ(run_data["total_ns"], 31000);
   EXPECT_EQ(run_data["spans"]["gap"], (json{0, 1000}));
   EXPECT_EQ(data("p.html")["plans"][0]["runs"].size(), 2u);
+  // It is of one of two plans at most: there what differs comes first.
+  ASSERT_EQ(run("report two.mst two.mst --dim N=4 --target unit --profile p.csv -o pair.html"), 0) << err();
+  for (const json& plan : data("pair.html")["plans"]) {
+    EXPECT_EQ(plan["runs"][0]["what"], "simulated on target unit");
+    EXPECT_EQ(plan["runs"][1]["what"], "measured: profile");
+  }
 }
 
 TEST_F(CliReport, APlanMadeWithAProfileFitsTheModelWithout) {
