@@ -167,22 +167,41 @@ bool Assembler::find_owners() {
     }
     for (const std::string_view ours : {kSubgraphs, kBodies}) take_attr(rows_[r], ours);
   }
-  for (std::uint32_t s = 1; s < sections_.size(); ++s) {
-    Section& section = sections_[s];
-    for (std::uint32_t r = 0; section.owner == kNone && r < rows_.size(); ++r) {
-      const std::string_view node = name(rows_[r]);
-      if (rows_[r].section == s || node.size() >= section.name.size() || section.name.compare(0, node.size(), node) != 0) continue;
-      const char behind = section.name[node.size()];
-      if (behind != '/' && behind != '_' && behind != '.') continue;
-      section.owner = r;
-      for (std::uint32_t better = r + 1; better < rows_.size(); ++better) {
-        const std::string_view other = name(rows_[better]);
-        if (rows_[better].section != s && other.size() > name(rows_[section.owner]).size() && other.size() < section.name.size() &&
-            section.name.compare(0, other.size(), other) == 0) {
-          section.owner = better;
-        }
+  // A subgraph that no row names belongs to the node whose name is the longest beginning of its own; names of nodes in a
+  // subgraph may stand behind that one's name. Only the last places where a name may end are tried, so that names made of them
+  // cost no more than others.
+  constexpr std::size_t kMostPlaces = 64;
+  const bool unnamed = std::any_of(sections_.begin() + 1, sections_.end(), [](const Section& section) { return section.owner == kNone; });
+  std::unordered_map<std::uint32_t, std::uint32_t> anywhere;    // first row by StringId
+  std::unordered_map<std::uint64_t, std::uint32_t> in_section;  // by section and StringId
+  for (std::uint32_t r = 0; unnamed && r < rows_.size(); ++r) {
+    anywhere.emplace(rows_[r].name.index, r);
+    in_section.emplace(std::uint64_t{rows_[r].section} << 32 | rows_[r].name.index, r);
+  }
+  const auto owner_by_name = [&](std::uint32_t s) {
+    const std::string_view whole = sections_[s].name;
+    std::vector<std::size_t> ends;  // from the longest on
+    for (std::size_t i = whole.size(); i-- > 1 && ends.size() < kMostPlaces;) {
+      if (whole[i] == '/' || whole[i] == '_' || whole[i] == '.') ends.push_back(i);
+    }
+    for (const std::size_t end : ends) {
+      if (const auto id = strings_.find(whole.substr(0, end))) {
+        const auto found = anywhere.find(id->index);
+        if (found != anywhere.end() && rows_[found->second].section != s) return found->second;
+      }
+      for (const std::size_t begin : ends) {
+        if (begin + 1 >= end || whole[begin] != '/') continue;
+        const auto outer = by_name.find(whole.substr(0, begin));
+        const auto id = outer == by_name.end() ? std::nullopt : strings_.find(whole.substr(begin + 1, end - begin - 1));
+        const auto found = id ? in_section.find(std::uint64_t{outer->second} << 32 | id->index) : in_section.end();
+        if (found != in_section.end()) return found->second;
       }
     }
+    return kNone;
+  };
+  for (std::uint32_t s = 1; s < sections_.size(); ++s) {
+    Section& section = sections_[s];
+    if (section.owner == kNone) section.owner = owner_by_name(s);
     if (section.owner != kNone) {
       section.scope = section.scope || attr(rows_[section.owner], kScopes) != nullptr;
       continue;

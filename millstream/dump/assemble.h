@@ -15,11 +15,14 @@
 
 namespace millstream::dump {
 
+/// By node of a graph: whether it emits a task.
+using EmitsTask = std::vector<bool> (*)(const Graph&);
+
 /// Takes the rows of a text in the order they stand. A section is one graph of the dump; the first is the root.
 /// Nodes may be named before they are listed; links are followed at the end.
 class Assembler {
  public:
-  explicit Assembler(Scanner& scanner) : scanner_(scanner) {}
+  Assembler(Scanner& scanner, EmitsTask emits) : scanner_(scanner), emits_(emits) {}
 
   std::uint32_t open_section(std::size_t place);
   void name_section(std::uint32_t section, std::string_view name) { sections_[section].name = std::string(name); }
@@ -113,6 +116,7 @@ class Assembler {
   std::string_view type(const Row& row) const { return strings_[row.type]; }
 
   Scanner& scanner_;
+  EmitsTask emits_;
   StringPool strings_;
   std::vector<Section> sections_;
   std::vector<Row> rows_;

@@ -60,7 +60,7 @@ std::string write_dump(const Graph& graph, const DumpStreams& streams, DumpForma
 
 /// Subgraphs of write_dump's text: scopes, then bodies.
 std::size_t dump_subgraphs(const Graph& graph);
-/// One of them as a dump of its own.
+/// One of them as a dump of its own; what its nodes need from outside stands there as Data.
 std::string write_subgraph_dump(const Graph& graph, std::size_t index, const DumpStreams& streams, DumpFormat format, DumpDetail detail);
 
 }  // namespace millstream

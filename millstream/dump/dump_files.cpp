@@ -156,19 +156,28 @@ void DumpFiles::write(DumpFormat format, std::int64_t graph_id, std::string_view
   written_.push_back(std::move(path));
 }
 
+void DumpFiles::write_each(std::string_view phase, std::int64_t graph_id, const Text& text, std::vector<Error>& warnings) {
+  if (!wants(phase)) return;
+  if (settings_.onnx) write(DumpFormat::onnx, graph_id, phase, [&] { return text(DumpFormat::onnx); }, warnings);
+  if (settings_.proto) write(DumpFormat::proto, graph_id, phase, [&] { return text(DumpFormat::proto); }, warnings);
+}
+
 std::vector<Error> DumpFiles::dump(const Graph& graph, const DumpStreams& streams, std::string_view phase, std::int64_t graph_id) {
   std::vector<Error> warnings;
   if (!on()) return warnings;
-  const auto each = [&](std::string_view suffix, const std::function<std::string(DumpFormat)>& text) {
-    if (!wants(suffix)) return;
-    if (settings_.onnx) write(DumpFormat::onnx, graph_id, suffix, [&] { return text(DumpFormat::onnx); }, warnings);
-    if (settings_.proto) write(DumpFormat::proto, graph_id, suffix, [&] { return text(DumpFormat::proto); }, warnings);
-  };
-  each(phase, [&](DumpFormat format) { return write_dump(graph, streams, format, *settings_.detail); });
+  write_each(phase, graph_id, [&](DumpFormat format) { return write_dump(graph, streams, format, *settings_.detail); }, warnings);
   const std::size_t subgraphs = dump_subgraphs(graph);
   for (std::size_t i = 0; i < subgraphs; ++i) {
-    each(fmt::format("{}_sub_graph_{}", phase, i), [&](DumpFormat format) { return write_subgraph_dump(graph, i, streams, format, *settings_.detail); });
+    write_each(fmt::format("{}_sub_graph_{}", phase, i), graph_id,
+               [&](DumpFormat format) { return write_subgraph_dump(graph, i, streams, format, *settings_.detail); }, warnings);
   }
+  return warnings;
+}
+
+std::vector<Error> DumpFiles::dump_subgraph(const Graph& graph, std::size_t subgraph, const DumpStreams& streams, std::string_view phase, std::int64_t graph_id) {
+  std::vector<Error> warnings;
+  if (!on()) return warnings;
+  write_each(phase, graph_id, [&](DumpFormat format) { return write_subgraph_dump(graph, subgraph, streams, format, *settings_.detail); }, warnings);
   return warnings;
 }
 

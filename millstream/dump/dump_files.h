@@ -62,9 +62,13 @@ class DumpFiles {
   /// Writes the graph, and with Phases::all each subgraph, in every format asked for. What cannot be written is a
   /// warning: no dump stops a compilation.
   std::vector<Error> dump(const Graph& graph, const DumpStreams& streams, std::string_view phase, std::int64_t graph_id = 0);
+  /// The same of one subgraph (as write_subgraph_dump numbers them) as a graph of its own.
+  std::vector<Error> dump_subgraph(const Graph& graph, std::size_t subgraph, const DumpStreams& streams, std::string_view phase, std::int64_t graph_id);
   const std::vector<std::string>& written() const { return written_; }
 
  private:
+  using Text = std::function<std::string(DumpFormat)>;
+  void write_each(std::string_view phase, std::int64_t graph_id, const Text& text, std::vector<Error>& warnings);
   void write(DumpFormat format, std::int64_t graph_id, std::string_view suffix, const std::function<std::string()>& text,
              std::vector<Error>& warnings);
   std::string folder(std::vector<Error>& warnings);

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "millstream/assign/tasks.h"
 #include "millstream/dump/assemble.h"
 #include "millstream/schedule/control_types.h"
 
@@ -76,7 +75,7 @@ Result<std::optional<Schedule>> Assembler::lanes(const std::vector<std::uint32_t
     }
   }
   std::uint64_t count = events;
-  const TaskNodes emits(graph);
+  const std::vector<bool> emits = emits_(graph);
   const ControlTypes control(graph);
   const auto lane = [&](std::int64_t s) -> std::vector<Task>& { return out.streams[PhysicalStreamId(static_cast<std::size_t>(s))].tasks; };
   const auto push_control = [&](std::int64_t s, Task::Kind kind, ControlTask task) {
@@ -113,7 +112,7 @@ Result<std::optional<Schedule>> Assembler::lanes(const std::vector<std::uint32_t
     }
     const auto kind = control.none() ? std::nullopt : control.of(n);
     if (!kind) {
-      if (emits(n)) lane(row.stream).push_back(Task::launch(n));
+      if (emits[n.index]) lane(row.stream).push_back(Task::launch(n));
     } else if (*kind == Task::Kind::activate || *kind == Task::Kind::stream_switch) {
       std::vector<std::uint32_t> list = stream_numbers(row);
       if (*kind == Task::Kind::stream_switch) {
@@ -153,21 +152,3 @@ Result<std::optional<Schedule>> Assembler::lanes(const std::vector<std::uint32_t
 }
 
 }  // namespace millstream::dump
-
-namespace millstream {
-
-Schedule placed_lanes(const Graph& graph) {
-  Schedule out;
-  const TaskNodes emits(graph);
-  for (const NodeId n : graph.order()) {
-    const auto& stream = graph.annotations().preset_stream.get(n);
-    if (!stream || *stream < 0 || *stream >= dump::kMostStreams || !emits(n)) continue;
-    const auto s = static_cast<std::uint32_t>(*stream);
-    while (out.streams.size() <= s) out.streams.push_back({StreamId(out.streams.size()), {}, false, false});
-    out.streams[PhysicalStreamId(s)].tasks.push_back(Task::launch(n));
-  }
-  out.logical_streams = static_cast<std::uint32_t>(out.streams.size());
-  return out;
-}
-
-}  // namespace millstream

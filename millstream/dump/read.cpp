@@ -66,11 +66,11 @@ bool is_dump(std::string_view text) {
   return i < text.size() && (text[i] == ':' || text[i] == '{' || text[i] == '<');
 }
 
-Result<Dump> read_dump(std::string_view text, const std::string& file) {
+Result<Dump> dump::read(std::string_view text, const std::string& file, EmitsTask emits) {
   try {
     MST_TRY(const DumpKind kind, kind_of(text, file));
     Scanner scanner(text, file);
-    dump::Assembler assembler(scanner);
+    Assembler assembler(scanner, emits);
     switch (kind) {
       case DumpKind::ge_onnx: read_onnx(scanner, assembler); break;
       case DumpKind::ge_proto: read_proto(scanner, assembler, false); break;

@@ -9,6 +9,9 @@
 
 namespace millstream::dump {
 
+/// read_dump without the table of operators, which alone needs most of the library. Errors: as read_dump.
+Result<Dump> read(std::string_view text, const std::string& file, EmitsTask emits);
+
 void read_onnx(Scanner& scanner, Assembler& out);
 /// A ModelDef, or the bare GraphDef that TorchAir writes.
 void read_proto(Scanner& scanner, Assembler& out, bool bare_graph);

@@ -212,6 +212,46 @@ void Rows::value_rows(const RowSection& section, const Names& known, std::int64_
   }
 }
 
+// Nodes and values outside of a scope that nodes in it need, in the order in which they are first needed.
+void Rows::outside_rows(const RowSection& section, const Names& known, std::int64_t& next_id, const Visit& visit) const {
+  const Graph& graph = *section.graph;
+  std::set<std::string> seen;
+  NodeRow row;
+  const auto begin = [&](std::string_view name) {
+    if (!seen.emplace(name).second) return false;
+    row.clear();
+    row.name = name;
+    row.type = "Data";
+    row.id = next_id++;
+    row.stream = -1;
+    return true;
+  };
+  const auto node = [&](NodeId from) {
+    if (graph.scope_of(from) == section.scope || !begin(graph.name(from))) return;
+    for (const ValueId v : graph.outputs(from)) {
+      row.outputs.push_back(static_cast<std::int64_t>(row.outputs.size()));
+      row.output_descs.push_back(to_row(graph.desc(v)));
+    }
+    row.outputs.push_back(-1);
+    visit(row);
+  };
+  for (const NodeId n : by_scope_[section.scope.index]) {
+    for (const InputRef in : graph.inputs(n)) {
+      const auto v = in.get();
+      if (!v) continue;
+      if (const auto from = graph.producer(*v)) {
+        node(*from);
+      } else if (begin(known.of_value[v->index])) {
+        row.outputs.push_back(0);
+        row.output_descs.push_back(to_row(graph.desc(*v)));
+        visit(row);
+      }
+    }
+    if (known.after.empty()) continue;
+    for (const NodeId from : known.after[n.index]) node(from);
+  }
+}
+
 void Rows::fill_attrs(const RowSection& section, const Names& known, NodeId n, NodeRow& row) const {
   const Graph& graph = *section.graph;
   row.attrs = graph.attrs(n).items();
@@ -335,12 +375,16 @@ void Rows::sync_rows(const Graph& graph, NodeId n, bool after, std::int64_t& nex
   }
 }
 
-void Rows::for_each(std::size_t index, const Visit& visit) const {
+void Rows::for_each(std::size_t index, bool alone, const Visit& visit) const {
   const RowSection& section = sections_[index];
   const Graph& graph = *section.graph;
   const Names& known = names(section);
   std::int64_t next_id = 0;
-  if (section.scope == ScopeId(0)) value_rows(section, known, next_id, visit);
+  if (section.scope == ScopeId(0)) {
+    value_rows(section, known, next_id, visit);
+  } else if (alone) {
+    outside_rows(section, known, next_id, visit);
+  }
   NodeRow row;
   const auto plain = [&](NodeId n) {
     fill(section, known, n, row);

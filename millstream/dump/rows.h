@@ -30,7 +30,8 @@ class Rows {
 
   const std::vector<RowSection>& sections() const { return sections_; }
   /// The section's nodes: what stands for inputs and constants first, then in list order, with a schedule in execution order.
-  void for_each(std::size_t section, const std::function<void(const NodeRow&)>& visit) const;
+  /// `alone`: no other section is printed with it, so what its nodes need from outside stands there as Data.
+  void for_each(std::size_t section, bool alone, const std::function<void(const NodeRow&)>& visit) const;
   /// Node and output of each output of the section's graph; -1 where the order of names alone does not say it.
   std::vector<std::pair<std::string, std::int64_t>> outputs(std::size_t section) const;
   std::vector<std::string> inputs(std::size_t section) const;
@@ -58,6 +59,7 @@ class Rows {
   const Names& names(const RowSection& section) const { return names_.at(section.graph); }
   void place_sync(const Graph& graph, const Schedule& schedule);
   void value_rows(const RowSection& section, const Names& known, std::int64_t& next_id, const std::function<void(const NodeRow&)>& visit) const;
+  void outside_rows(const RowSection& section, const Names& known, std::int64_t& next_id, const std::function<void(const NodeRow&)>& visit) const;
   void fill(const RowSection& section, const Names& known, NodeId n, NodeRow& row) const;
   void fill_attrs(const RowSection& section, const Names& known, NodeId n, NodeRow& row) const;
   void add_results(const Names& known, ValueId first, std::size_t count, NodeRow& row) const;

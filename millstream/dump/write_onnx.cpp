@@ -21,6 +21,7 @@ class OnnxWriter {
   OnnxWriter(const Rows& rows, DumpDetail detail) : rows_(rows), detail_(detail) {}
 
   std::string model(std::size_t first, bool whole) {
+    alone_ = !whole;
     out_.integer("ir_version", 6);
     out_.text("producer_name", "GE");
     out_.integer("model_version", 1);
@@ -43,7 +44,7 @@ class OnnxWriter {
 
  private:
   void nodes(std::size_t section) {
-    rows_.for_each(section, [&](const NodeRow& row) { node(row); });
+    rows_.for_each(section, alone_, [&](const NodeRow& row) { node(row); });
   }
 
   void end_graph(std::size_t section, bool inputs) {
@@ -187,6 +188,7 @@ class OnnxWriter {
 
   const Rows& rows_;
   DumpDetail detail_;
+  bool alone_ = false;
   TextWriter out_;
   std::unordered_map<std::string, std::vector<DescRow>> descs_;  // of nodes with results; looked up only
   std::vector<std::string> results_;

@@ -16,6 +16,7 @@ class ProtoWriter {
   ProtoWriter(const Rows& rows, DumpDetail detail) : rows_(rows), detail_(detail) {}
 
   std::string model(std::size_t first, bool whole) {
+    alone_ = !whole;
     out_.integer("version", 1);
     graph(first);
     if (whole) {
@@ -39,7 +40,7 @@ class ProtoWriter {
     out_.text("name", rows_.sections()[section].name);
     for (const std::string& input : rows_.inputs(section)) out_.text("input", input);
     for (const auto& [node, index] : rows_.outputs(section)) out_.text("output", fmt::format("{}:{}", node, index));
-    rows_.for_each(section, [&](const NodeRow& row) { op(row); });
+    rows_.for_each(section, alone_, [&](const NodeRow& row) { op(row); });
     out_.close();
   }
 
@@ -117,6 +118,7 @@ class ProtoWriter {
 
   const Rows& rows_;
   DumpDetail detail_;
+  bool alone_ = false;
   TextWriter out_;
 };
 

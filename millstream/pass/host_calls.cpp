@@ -197,7 +197,7 @@ struct HostCalls {
       return 0;
     });
   }
-  /// Labels are annotations here; they go by the names that they have as attributes elsewhere.
+  /// Labels and costs are annotations here; they go by the names that they have as attributes elsewhere.
   static bool note(const PassSession::Place& at, std::string_view name, mst_attr& out) {
     const Graph& graph = *at.tree->graph;
     const Annotations& notes = graph.annotations();
@@ -211,6 +211,13 @@ struct HostCalls {
     if (name == "_stream_label") return text(notes.label);
     if (name == "_user_stream_label") return text(notes.user_label);
     if (name == "_parallel_group") return text(notes.parallel_group);
+    if (name == "_cost_us") {
+      const auto& us = notes.cost.get(at.node);
+      if (!us) return false;
+      out.kind = MST_ATTR_FLOAT;
+      out.f = static_cast<float>(*us);
+      return true;
+    }
     if (name != "_user_stream_priority" || !notes.priority.get(at.node)) return false;
     out.kind = MST_ATTR_INT;
     out.i = *notes.priority.get(at.node);

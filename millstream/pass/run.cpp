@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/pass/exclusive_engines.h"
 #include "millstream/pass/pass.h"
 #include "millstream/pass/session.h"
 
@@ -69,7 +70,8 @@ void explain(Error& error, const PassSession& session) {
 
 class Runner {
  public:
-  Runner(const Graph& graph, const PassOptions& options, StreamAssignment on) : graph_(graph), options_(options), on_(std::move(on)) {}
+  Runner(const Graph& graph, const Target& target, const PassOptions& options, StreamAssignment on)
+      : graph_(graph), options_(options), on_(std::move(on)), exclusive_(graph, target) {}
 
   Result<void> run(ScopeId scope, const StreamPass& pass, RuleId rule) {
     observe(false, pass, scope);
@@ -105,7 +107,14 @@ class Runner {
         keep = false;
       }
     }
-    if (keep) accept(std::move(after), rule, took.count());
+    if (keep) {
+      if (auto shared = exclusive_.newly_shared(on_, after)) {
+        shared->note(fmt::format("{} did it {}", words(pass), where))
+            .help("the plan is right, but on that stream one waits for the other; a stream of its own for the engine avoids it");
+        on_.warnings.push_back(*std::move(shared));
+      }
+      accept(std::move(after), rule, took.count());
+    }
     observe(true, pass, scope);
     return {};
   }
@@ -169,13 +178,14 @@ class Runner {
   std::size_t first_rule_ = kNone;
   std::size_t first_report_ = 0;
   bool changed_ = false;
+  ExclusiveEngines exclusive_;
 };
 
 }  // namespace
 
 Result<StreamAssignment> run_passes(const Graph& graph, const Target& target, StreamAssignment on, const PassOptions& options) {
   if (options.passes.empty()) return on;
-  Runner runner(graph, options, std::move(on));
+  Runner runner(graph, target, options, std::move(on));
   std::vector<RuleId> rules;
   for (const StreamPass& pass : options.passes) rules.push_back(runner.add_rule(pass));
   for (const ScopeId scope : given_graphs(graph)) {

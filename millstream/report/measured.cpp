@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/trace/overlap.h"
+
 namespace millstream {
 namespace {
 
@@ -24,25 +26,6 @@ std::map<std::string_view, std::size_t> last_runs(const std::vector<ProfileRecor
     if (!fresh && *records[at->second].start_ns <= *r.start_ns) at->second = i;
   }
   return last;
-}
-
-// Share of the time with a span in which there are two or more.
-double overlap_of(const std::vector<ReportSpan>& spans) {
-  std::vector<std::pair<std::uint64_t, int>> edges;
-  for (const ReportSpan& s : spans) {
-    edges.emplace_back(s.begin_ns, 1);
-    edges.emplace_back(s.end_ns, -1);
-  }
-  std::sort(edges.begin(), edges.end());
-  std::uint64_t busy = 0, shared = 0, last = 0;
-  int running = 0;
-  for (const auto& [at, step] : edges) {
-    if (running > 0) busy += at - last;
-    if (running > 1) shared += at - last;
-    running += step;
-    last = at;
-  }
-  return busy == 0 ? 0 : static_cast<double>(shared) / static_cast<double>(busy);
 }
 
 }  // namespace
@@ -78,7 +61,9 @@ std::optional<ReportView> view_of_records(const ReportInput& in, const ReportPla
   for (const SyncPair& p : in.sync.kept) {
     if (span_of[p.from.index] && span_of[p.to.index] && p.from != p.to) view.arrows.emplace_back(*span_of[p.from.index], *span_of[p.to.index]);
   }
-  view.overlap = overlap_of(view.spans);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  for (const ReportSpan& s : view.spans) runs.emplace_back(s.begin_ns, s.end_ns);
+  view.overlap = overlap(runs);
   return analyse(std::move(view), plan.nodes, plan.engines.size(), false);
 }
 

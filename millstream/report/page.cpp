@@ -66,7 +66,9 @@ Json view_json(const ReportPlan& plan, const ReportView& view) {
   for (std::size_t i = 0; i < view.path_ns.size(); ++i) out["path"].push_back({to_string(static_cast<PathCause>(i)), view.path_ns[i]});
   out["use"] = Json::array();
   for (const LaneUse& u : view.use) {
-    out["use"].push_back({{"run", u.run}, {"sync", u.sync}, {"wait", u.wait}, {"hand_off", u.hand_off}, {"busy", u.busy}, {"before", u.before}, {"after", u.after}});
+    Json row;
+    for (const LaneCause& cause : lane_causes()) row[std::string(cause.key)] = u.*cause.ns;
+    out["use"].push_back(std::move(row));
   }
   out["awaited"] = Json::array();
   for (const LaneWait& w : view.awaited) out["awaited"].push_back({w.lane, w.other, w.ns});

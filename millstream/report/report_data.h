@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,14 @@ struct LaneUse {
   std::uint64_t before = 0;    ///< not started
   std::uint64_t after = 0;     ///< no work left
 };
+
+/// The members of LaneUse with their names: a key for programs and words for people.
+struct LaneCause {
+  std::string_view key;
+  std::string_view words;
+  std::uint64_t LaneUse::*ns;
+};
+const std::array<LaneCause, 7>& lane_causes();
 
 /// What a lane waited for another one.
 struct LaneWait {
@@ -114,6 +123,10 @@ ReportView view_of(const ReportInput& input, const ReportPlan& plan, const Trace
 /// one before it on its lane counts from that one's end. `starts_late`: a lane may wait to be started (control flow).
 /// O(spans log spans).
 ReportView analyse(ReportView view, const std::vector<ReportNode>& nodes, std::size_t engines, bool starts_late);
+
+/// A view in lines for a terminal: its length, the critical path by cause, and where each lane's time goes, without causes
+/// that took none. Of more than 16 lanes the first 16.
+std::string to_text(const ReportView& view);
 
 /// Every stream once from its first task to its last, nothing jumps, no engine is busy: what can be shown of control flow
 /// without values. Ends early where a wait has no record.

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <map>
 
+#include "millstream/trace/overlap.h"
 #include "millstream/trace/pairing.h"
 
 namespace millstream {
 
-double overlap(const Schedule&, const Trace& trace) {
-  // Sweep over begins and ends of launches; a stream runs one at a time, so a launch is a busy stream.
+double overlap(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& runs) {
   std::vector<std::pair<std::uint64_t, int>> edges;
-  for (const Span& s : trace.spans) {
-    if (s.what.kind != Task::Kind::launch || s.end_ns <= s.begin_ns) continue;
-    edges.push_back({s.begin_ns, +1});
-    edges.push_back({s.end_ns, -1});
+  for (const auto& [begin, end] : runs) {
+    if (end <= begin) continue;
+    edges.push_back({begin, +1});
+    edges.push_back({end, -1});
   }
   std::sort(edges.begin(), edges.end());
   std::uint64_t busy = 0, shared = 0, last = 0;
@@ -25,6 +25,15 @@ double overlap(const Schedule&, const Trace& trace) {
     last = at;
   }
   return busy == 0 ? 0 : static_cast<double>(shared) / static_cast<double>(busy);
+}
+
+// A stream runs one launch at a time, so a launch is a busy stream.
+double overlap(const Schedule&, const Trace& trace) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  for (const Span& s : trace.spans) {
+    if (s.what.kind == Task::Kind::launch) runs.emplace_back(s.begin_ns, s.end_ns);
+  }
+  return overlap(runs);
 }
 
 std::vector<ConsumedRecord> pair_records(const Trace& trace) {

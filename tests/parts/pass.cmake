@@ -40,3 +40,11 @@ foreach(test pass_load_test cli_passes_test)
     add_dependencies(${test} pass_plugin_${name})
   endforeach()
 endforeach()
+
+# Every command of the guide prints what the guide says.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME guide_custom_pass COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/../guide/run_guide.py
+           ${PROJECT_SOURCE_DIR}/docs/guide_custom_pass.md --build ${CMAKE_BINARY_DIR} --work ${CMAKE_CURRENT_BINARY_DIR}/guide_custom_pass)
+  set_tests_properties(guide_custom_pass PROPERTIES TIMEOUT 900 ENVIRONMENT "CXX=${CMAKE_CXX_COMPILER}")
+endif()

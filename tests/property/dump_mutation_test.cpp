@@ -3,20 +3,13 @@
 // 64 MiB and 4 x the file. MST_PROPERTY_COUNT says how many for each format.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "millstream/compile/compile.h"
 #include "millstream/dump/dump.h"
+#include "tests/memory_use.h"
 #include "tests/random_dump_graph.h"
 
 namespace millstream::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryCounts = false;
-#else
-constexpr bool kMemoryCounts = true;
-#endif
 
 // A few edits of the kinds that cut files, bad discs, editors and malice make.
 std::string mutated(Random& random, std::string text) {
@@ -62,14 +55,6 @@ std::string mutated(Random& random, std::string text) {
   return text;
 }
 
-std::uint64_t high_water_kb() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::strtoull(line.c_str() + 6, nullptr, 10);
-  }
-  return 0;
-}
-
 std::string text_to_damage(Random& random, DumpFormat format, const Target& target) {
   if (random.chance(0.5)) return write_dump(random_dump_graph(random, true), {}, format, DumpDetail::full);
   RandomGraphOptions options;
@@ -100,7 +85,7 @@ void damage(DumpFormat format) {
       ++read;
       ASSERT_TRUE(verify(dump->graph).empty()) << "seed " << seed;
       if (dump->schedule) (void)check(dump->graph, *dump->schedule, nullptr);
-      (void)write_dump(dump->graph, {}, format, DumpDetail::full);
+      ASSERT_TRUE(read_dump(write_dump(dump->graph, {}, format, DumpDetail::full), "again").ok()) << "seed " << seed;
       continue;
     }
     ASSERT_FALSE(dump.error().message.empty()) << "seed " << seed;
@@ -109,7 +94,7 @@ void damage(DumpFormat format) {
     ASSERT_NE(dump.error().code, ErrorCode::internal) << "seed " << seed;
   }
   EXPECT_GT(read, 0u);
-  if (kMemoryCounts) EXPECT_LE(high_water_kb() - before, (64u << 10) + 4 * longest / 1024);
+  if (kMemoryCounts) EXPECT_LE(high_water_kb() - before, allowed_kb(longest));
 }
 
 TEST(DumpMutation, DamagedOnnxIsReadOrRefusedInItsPlace) { damage(DumpFormat::onnx); }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph dumps on the command line: written by compile, read by every command.
+#include <algorithm>
+#include <vector>
+
 #include "tests/cli_fixture.h"
 
 namespace millstream {
@@ -24,6 +27,23 @@ TEST_F(CliDump, CheckNamesTheRaceTheRedundantWaitAndTheLimit) {
   EXPECT_TRUE(out_has("missing: a wait before d for b")) << out();
   EXPECT_EQ(run("check racy.txt --json"), 1);
   EXPECT_TRUE(out_has("\"kind\": \"race\"")) << out();
+}
+
+// Beside each dump of tests/dump/check stands what check says of it; with limit.toml for the one that is over a limit.
+TEST_F(CliDump, CheckSaysWhatIsRacyRedundantStuckOrOverALimit) {
+  std::vector<std::string> names;
+  fs::create_directories(root_ / "check");
+  for (const auto& file : fs::directory_iterator(fs::path(MST_SOURCE_DIR) / "tests/dump/check")) {
+    fs::copy(file.path(), root_ / "check" / file.path().filename());
+    if (file.path().extension() == ".said") names.push_back(file.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  ASSERT_EQ(names.size(), 7u);
+  for (const std::string& name : names) {
+    const bool limit = name.rfind("limit", 0) == 0, good = name.rfind("redundant", 0) == 0;
+    EXPECT_EQ(run("check check/" + name + (limit ? " --target check/limit.toml" : "")), good ? 0 : 1) << name << err();
+    EXPECT_EQ(out(), text_of("check/" + name + ".said")) << name;
+  }
 }
 
 TEST_F(CliDump, CheckAsksForRecordsAndWaitsWhereThereAreNone) {

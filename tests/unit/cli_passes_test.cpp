@@ -73,6 +73,34 @@ TEST_F(CliPasses, DumpsAroundAPassDifferInTheStreamOfItsNode) {
   }
 }
 
+// A model of unknown shapes with parts of known ones: a pair of dumps for the root, then one for each part, which is a graph of its own.
+TEST_F(CliPasses, AMixedModelHasAPairOfDumpsForTheRootAndForEachStaticPart) {
+  put("mixed.mst",
+      "graph net shapes=dynamic\n  input x : f32[4]\n  a = Relu(x) : f32[4]\n  y = PartitionedCall(x) {f=body(b)} : f32[4]\n"
+      "  z = PartitionedCall(y) {f=body(d)} : f32[4]\n  o = Neg(z) : f32[4]\n  output o\n"
+      "body b\n  input p : f32[4]\n  q = Relu(p) : f32[4]\n  r = Neg(q) : f32[4]\n  output r\n"
+      "body d\n  input s : f32[4]\n  outer a : f32[4]\n  t = Add(s, a) : f32[4]\n  output t\n");
+  ASSERT_EQ(with("PASS_SCRIPT=move", "compile mixed.mst --strategy ge --target npu --pass lib/first.so --dump-graph dumps"), 0) << err();
+  for (const std::string format : {"onnx", "proto"}) {
+    const std::string extension = format == "onnx" ? ".pbtxt" : ".txt";
+    for (int part = 0; part < 3; ++part) {
+      for (const int after : {0, 1}) {
+        // PreRunBegin and BeforeAssignedLogicalStreams come first.
+        const std::string file = "dumps/ge_" + format + "_0000000" + std::to_string(2 + 2 * part + after) + "_graph_" + std::to_string(part) + "_RunCustomPass_" +
+                                 (after != 0 ? "After" : "Before") + "AssignLogicStreamfirst" + extension;
+        ASSERT_EQ(run("convert " + file + " " + format + std::to_string(part) + std::to_string(after) + ".mst"), 0) << file << err();
+      }
+    }
+    EXPECT_TRUE(fs::exists(root_ / ("dumps/ge_" + format + "_00000008_graph_0_AfterAssignedLogicalStreams" + extension)));
+    EXPECT_NE(text_of(format + "00.mst"), text_of(format + "01.mst"));  // a is a node of the root: it moved there
+    EXPECT_EQ(text_of(format + "10.mst"), text_of(format + "11.mst"));
+    EXPECT_NE(text_of(format + "10.mst").find("y/f/q = Relu(y/f/p)"), std::string::npos) << text_of(format + "10.mst");
+    EXPECT_EQ(text_of(format + "10.mst").find("z/f/t"), std::string::npos);
+    EXPECT_NE(text_of(format + "20.mst").find("a = Data()"), std::string::npos) << text_of(format + "20.mst");
+    EXPECT_NE(text_of(format + "20.mst").find("z/f/t = Add(z/f/s, a)"), std::string::npos) << text_of(format + "20.mst");
+  }
+}
+
 TEST_F(CliPasses, AFailingPassFailsTheCompilationOrIsUndone) {
   EXPECT_EQ(with("PASS_SCRIPT=fail", compile_ + "--pass lib/first.so"), 2);
   EXPECT_TRUE(err_has("failed with -2") && err_has("lib/first.so") && err_has("\"first\"") && err_has("I do not like this graph")) << err();

@@ -2,6 +2,9 @@
 // `millstream report` and `--profile`, as a user calls them.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/cli_fixture.h"
@@ -103,6 +106,12 @@ TEST_F(CliReport, AProfilesOwnStreamsAndTimesAreShownFirst) {
   EXPECT_EQ(run_data["total_ns"], 31000);
   EXPECT_EQ(run_data["spans"]["gap"], (json{0, 1000}));
   EXPECT_EQ(data("p.html")["plans"][0]["runs"].size(), 2u);
+  // It is of one of two plans at most: there what differs comes first.
+  ASSERT_EQ(run("report two.mst two.mst --dim N=4 --target unit --profile p.csv -o pair.html"), 0) << err();
+  for (const json& plan : data("pair.html")["plans"]) {
+    EXPECT_EQ(plan["runs"][0]["what"], "simulated on target unit");
+    EXPECT_EQ(plan["runs"][1]["what"], "measured: profile");
+  }
 }
 
 TEST_F(CliReport, APlanMadeWithAProfileFitsTheModelWithout) {
@@ -112,12 +121,81 @@ TEST_F(CliReport, APlanMadeWithAProfileFitsTheModelWithout) {
   EXPECT_EQ(run("run p.plan --device sim --target unit --profile p.csv"), 0) << err();
 }
 
+// A profiler that loses waits makes the critical path wrong: a trace holds each record and wait of the plan, with event and
+// stream, and an arrow for each pair.
+TEST_F(CliReport, ATraceCarriesEachRecordAndWaitWithItsStream) {
+  put("fork.mst",
+      "graph\n  input x : f32[4]\n  a = Relu(x) @cost(1)\n  slow = Neg(a) @cost(10) @label(\"s\")\n  quick = Abs(a) @cost(1)\n"
+      "  out = Add(slow, quick) @cost(1)\n  output out\n");
+  ASSERT_EQ(run("compile fork.mst --target unit --streams 2 --force-streams -o fork.plan --json"), 0) << err();
+  const json plan = answer();
+  for (const char* device : {"sim", "cpu"}) {
+    ASSERT_EQ(run(std::string("run fork.plan --trace t.json --device ") + device + (device[0] == 's' ? " --target unit" : ""), "timeout 60 "), 0) << err();
+    std::multiset<std::string> wanted, got;
+    for (const json& lane : plan["lanes"]) {
+      for (const json& task : lane["tasks"]) {
+        if (task["do"] == "record" || task["do"] == "wait") wanted.insert(task["do"].get<std::string>() + " e" + task["event"].dump() + " on " + lane["stream"].dump());
+      }
+    }
+    std::map<std::string, std::string> begins, ends;  // by arrow: event and stream
+    const json events = json::parse(text_of("t.json"))["traceEvents"];
+    for (const json& e : events) {
+      const std::string at = " on " + e.value("tid", json()).dump();
+      if (e["ph"] == "X" && (e["cat"] == "record" || e["cat"] == "wait")) {
+        EXPECT_EQ(e["args"]["stream"], e["tid"]);
+        got.insert(e["cat"].get<std::string>() + " e" + e["args"]["event"].dump() + at);
+      }
+      if (e["ph"] == "s") begins[e["id"].dump()] = "record " + e["name"].get<std::string>() + at;
+      if (e["ph"] == "f") ends[e["id"].dump()] = "wait " + e["name"].get<std::string>() + at;
+    }
+    EXPECT_EQ(got, wanted) << device;
+    EXPECT_EQ(begins.size(), plan["waits"].get<std::size_t>()) << device;
+    std::multiset<std::string> arrows;
+    for (const auto& [id, text] : begins) arrows.insert({text, ends[id]});
+    EXPECT_EQ(arrows, wanted) << device;
+  }
+  // The critical path follows the arrows: across to the slow branch and back.
+  ASSERT_EQ(run("report fork.plan --target unit -o fork.html"), 0) << err();
+  const json page = data("fork.html")["plans"][0];
+  std::string path;
+  for (const json& at : page["runs"][0]["critical"]) {
+    const std::size_t kind = page["runs"][0]["spans"]["k"][at.get<std::size_t>()], index = page["runs"][0]["spans"]["n"][at.get<std::size_t>()];
+    path += kind == 0 ? page["nodes"]["name"][index].get<std::string>() + " " : kind == 1 ? "record " : "wait ";
+  }
+  EXPECT_EQ(path, "a record wait slow record wait out ");
+}
+
 TEST_F(CliReport, AnErrorInAProfileNamesItsPlace) {
   put("bad.csv", "Op Name,Task Duration(us)\na,20\nb,soon\n");
   EXPECT_EQ(run("compile two.mst --dim N=4 --profile bad.csv"), 2);
   EXPECT_TRUE(err_has("--> bad.csv:3:3")) << err();
   EXPECT_EQ(run("run two.mst --dim N=4 --device sim --profile missing.csv"), 2);
   EXPECT_TRUE(err_has("missing.csv")) << err();
+}
+
+TEST_F(CliReport, ExplainAndDiffTakeAProfileToo) {
+  put("p.csv", kProfile);
+  ASSERT_EQ(run("explain two.mst a --dim N=4 --target unit --profile p.csv"), 0) << err();
+  EXPECT_TRUE(err_has("profile: 2 of 3 nodes measured")) << err();
+  ASSERT_EQ(run("compile two.mst --dim N=4 --target unit --strategy single -o one.plan"), 0) << err();
+  ASSERT_EQ(run("diff one.plan two.mst --dim N=4 --target unit --strategy single --profile p.csv --json"), 0) << err();
+  EXPECT_NEAR(answer()["predicted_us"][1].get<double>(), 51.5, 1e-9);
+  ASSERT_EQ(run("diff one.plan one.plan --profile p.csv"), 0) << err();
+  EXPECT_TRUE(err_has("--profile without effect: neither of the two is compiled")) << err();
+  ASSERT_EQ(run("explain one.plan --profile p.csv"), 0) << err();
+  EXPECT_TRUE(err_has("--profile without effect: the plan decides")) << err();
+}
+
+TEST_F(CliReport, TheTerminalSaysWhereTheTimeGoes) {
+  put("fork.mst", "graph\n  input x : f32[4]\n  a = Relu(x) @cost(1)\n  slow = Neg(a) @cost(10) @label(\"s\")\n  out = Add(slow, a) @cost(2)\n  output out\n");
+  ASSERT_EQ(run("report fork.mst --target unit --streams 2 --force-streams -o fork.html"), 0) << err();
+  EXPECT_EQ(out(),
+            "fork.mst, simulated on target unit: 13.000 us, overlap 0.00\n  critical path: nodes 13.000\n"
+            "  stream 0 (s): running 10.000, waiting for another stream 1.000, no work left 2.000\n"
+            "  stream 1: running 3.000, waiting for another stream 10.000\nwrote fork.html (open it in a browser)\n");
+  ASSERT_EQ(run("report fork.mst --target unit --streams 2 --force-streams -o fork.html --json"), 0) << err();
+  EXPECT_EQ(answer()["plans"][0]["views"][0]["streams"][0]["wait_us"], 1.0);
+  EXPECT_EQ(answer()["plans"][0]["views"][0]["critical_path_us"]["nodes"], 13.0);
 }
 
 TEST_F(CliReport, AProfileOfAnotherModelIsWarnedOf) {

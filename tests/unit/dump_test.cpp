@@ -210,6 +210,28 @@ TEST(DumpWriter, TextsOfOperatorsAreLeftOutOfOnnxBelowFullDetailAndKeptInProto) 
   }
 }
 
+// Below full detail no text says which node a subgraph belongs to: its name begins with that node's, also inside another one.
+TEST(DumpWriter, SubgraphsInSubgraphsFindTheirNodesByNameAlone) {
+  const auto graph = parse_graph(
+      "graph nest\n  input x : f32[4]\n  input c : bool[]\n  r = If(c) {then_branch=body(yes), else_branch=body(no)} : f32[4]\n  output r\n"
+      "body yes\n  outer x : f32[4]\n  outer c : bool[]\n  p = Abs(x) : f32[4]\n  s = If(c) {then_branch=body(a), else_branch=body(b)} : f32[4]\n  output s\n"
+      "body no\n  outer x : f32[4]\n  q = Neg(x) : f32[4]\n  output q\n"
+      "body a\n  outer p : f32[4]\n  u = Relu(p) : f32[4]\n  output u\nbody b\n  outer x : f32[4]\n  w = Exp(x) : f32[4]\n  output w\n",
+      "t.mst");
+  ASSERT_TRUE(graph.ok()) << to_string(graph.error());
+  for (const DumpFormat format : {DumpFormat::onnx, DumpFormat::proto}) {
+    for (const DumpDetail detail : {DumpDetail::full, DumpDetail::no_weights}) {
+      const auto dump = read_dump(write_dump(*graph, {}, format, detail), "again");
+      ASSERT_TRUE(dump.ok()) << to_string(dump.error());
+      const Graph& root = dump->graph;
+      ASSERT_EQ(root.bodies(*root.find_node("r")).size(), 2u);
+      const Graph& inner = root.body(root.bodies(*root.find_node("r"))[0].body);
+      ASSERT_TRUE(inner.find_node("s").has_value());
+      EXPECT_EQ(inner.bodies(*inner.find_node("s")).size(), 2u);
+    }
+  }
+}
+
 TEST(DumpWriter, WeightsOfConstantsAreInFullDetailOnly) {
   auto graph = parse_graph("graph\n  const w : f32[2] = [1.0, 2.0]\n  a = Op(w)\n", "text");
   ASSERT_TRUE(graph.ok());

@@ -92,6 +92,21 @@ TEST_F(Folder, ExternalDataOutOfBoundsIsRefused) {
   EXPECT_TRUE(has(told(external("")), "no location"));
 }
 
+TEST_F(Folder, ADumpIsNoModelAndTheErrorNamesItsReader) {
+  const auto error = [&](const char* name, const char* text) {
+    std::ofstream(root_ / name) << text;
+    const auto graph = import_graph((root_ / name).string(), {});
+    return graph.ok() ? std::string("read") : to_string(graph.error());
+  };
+  for (const char* text : {"ir_version: 6\n", "# a dump\nversion: 1\n", "graph {\n}\n", "op {\n}\n"}) {
+    const std::string said = error("d.pbtxt", text);
+    EXPECT_NE(said.find("is one: import_graph reads models"), std::string::npos) << text << said;
+    EXPECT_NE(said.find("read_dump (millstream/dump/dump.h)"), std::string::npos) << text << said;
+  }
+  EXPECT_NE(error("d.txt", "Dear reader,\n").find("has the name of a graph dump, and is none"), std::string::npos);
+  EXPECT_EQ(error("ours.txt", "graph\n  input x : f32[2]\n  a = Relu(x)\n  output a\n"), "read");
+}
+
 TEST(ImportErrors, EveryPrefixOfAModelIsAnErrorOrAModel) {
   const std::string bytes = small_model().SerializeAsString();
   std::size_t errors = 0;

@@ -21,7 +21,7 @@ using ge::StreamPassContext;
 
 constexpr const char* kGraph =
     "graph g\n  input x : f32[2,N]\n  const w : f32[2] = [1, 2]\n"
-    "  a = Relu(x)\n  b = Softmax(a) {axis=1} @label(\"s\")\n  c, d = Split(a) @after(b)\n  out = Add(c, w)\n  e = Neg(d)\n";
+    "  a = Relu(x)\n  b = Softmax(a) {axis=1} @label(\"s\") @cost(2.5)\n  c, d = Split(a) @after(b)\n  out = Add(c, w)\n  e = Neg(d)\n";
 
 Graph graph_of(const std::string& text) {
   auto graph = parse_graph(text, "test.mst");
@@ -288,6 +288,10 @@ TEST(PassRun, TheGraphReadsAsItIs) {
     EXPECT_EQ(b.GetAttr("axis", text), ge::GRAPH_FAILED);
     EXPECT_EQ(b.GetAttr("_stream_label", text), ge::GRAPH_SUCCESS);
     EXPECT_STREQ(text.GetString(), "s");
+    float us = 0;
+    EXPECT_EQ(b.GetAttr("_cost_us", us), ge::GRAPH_SUCCESS);
+    EXPECT_EQ(us, 2.5f);
+    EXPECT_FALSE(a.HasAttr("_cost_us"));
     EXPECT_EQ(b.SetAttr("axis", axis), ge::GRAPH_FAILED);
     ge::TensorDesc desc;
     EXPECT_EQ(a.GetInputDesc(0, desc), ge::GRAPH_SUCCESS);
@@ -369,6 +373,35 @@ TEST(PassRun, ADynamicGraphIsGivenBeforeEachBodyOfKnownShapes) {
   ASSERT_TRUE(passes.run(graph, on_one(graph)).ok());
   EXPECT_EQ(seen, "root:2 known:1 ");
   EXPECT_EQ(moments, "before 0 after 0 before 1 after 1 ");
+}
+
+TEST(PassRun, AnEngineThatLosesAStreamOfItsOwnIsWarnedOfAndThePassStands) {
+  const Graph graph = graph_of("graph g\n  input x : f32[4]\n  a = Relu(x)\n  sum = HcomAllReduce(a)\n  b = Neg(x)\n");
+  const auto target = load_target("npu");
+  ASSERT_TRUE(target.ok());
+  StreamAssignment before = on_one(graph);
+  before.placement[*graph.find_node("sum")]->stream = before.new_stream();
+  const auto warnings = [&](const char* node, std::int64_t stream, StreamAssignment on) {
+    Passes passes;
+    passes.options.policy = PassPolicy::strict;
+    passes.add("mix", [&](const ConstGraphPtr& g, StreamPassContext& c) -> ge::Status {
+      while (c.GetCurrMaxStreamId() < stream) c.AllocateNextStreamId();
+      return c.SetStreamId(find(g, node), stream);
+    });
+    const auto after = run_passes(graph, *target, std::move(on), passes.options);
+    EXPECT_TRUE(after.ok()) << to_string(after.error());
+    EXPECT_EQ(after->stream_of(*graph.find_node(node)), after->placement[*graph.find_node(node)]->stream);
+    std::string out;
+    for (const Error& w : after->warnings) out += to_string(w, "warning") + "\n";
+    return out;
+  };
+  EXPECT_EQ(warnings("b", 1, before),
+            "warning: engine DNN_HCCL works beside the others and had streams of its own; now \"sum\" shares stream 1 with \"b\" of engine AIcoreEngine [E45 stream pass]\n"
+            "  note: stream pass \"mix\" of \"lib.so\" did it on graph \"g\"\n"
+            "  help: the plan is right, but on that stream one waits for the other; a stream of its own for the engine avoids it\n");
+  EXPECT_EQ(warnings("b", 2, before), "");
+  EXPECT_EQ(warnings("sum", 2, before), "");
+  EXPECT_EQ(warnings("b", 1, on_one(graph)), "");  // it never had a stream of its own
 }
 
 TEST(PassRun, CallsMayComeFromSeveralThreads) {

@@ -13,6 +13,7 @@
 #include "millstream/memory/left_out.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/error_page.h"
+#include "tools/millstream/profile_option.h"
 #include "tools/millstream/ranks_command.h"
 #include "tools/millstream/redundant_waits.h"
 
@@ -173,6 +174,7 @@ Result<int> run_check(const CheckOptions& options) {
 struct ExplainOptions {
   ModelOptions model;
   PipelineOptions pipeline;
+  ProfileOption profile;
   std::string node;
   bool markdown = false;
 };
@@ -229,6 +231,7 @@ Result<int> run_explain(const ExplainOptions& options) {
   MST_TRY(Loaded loaded, load(options.model));
   MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
   warn_of_idle_options(options.pipeline, loaded);
+  if (loaded.plan) warn_of_idle_profile(options.profile, "the plan decides");
   StreamAssignment on;
   SyncPlan sync;
   Schedule schedule;
@@ -243,6 +246,7 @@ Result<int> run_explain(const ExplainOptions& options) {
     MST_TRY(const CompileOptions compile, with_passes(pipeline, loaded.pass_libraries));
     for (const Error& w : compile.warnings) warn(w);
     MST_TRY(loaded.graph, prepare(std::move(loaded.graph), pipeline.target, pipeline.compile));
+    MST_TRY_VOID(measure(loaded.graph, options.profile));
     MST_TRY(on, decide_streams(loaded.graph, pipeline.target, compile));
     MST_TRY(sync, plan_sync(loaded.graph, on, pipeline.compile.sync));
     // Decisions can be explained although the device cannot hold the plan.
@@ -360,6 +364,7 @@ void add_explain(CLI::App& app, int& status) {
   sub->add_option("NODE", options->node, "only this node");
   sub->add_flag("--markdown", options->markdown, "with the word errors: the table of docs/errors.md");
   add_pipeline_options(*sub, options->pipeline);
+  add_profile_option(*sub, options->profile);
   sub->callback(runner(options, run_explain, status));
 }
 

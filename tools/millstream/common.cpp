@@ -301,7 +301,10 @@ Result<Compiled> compile_loaded(Loaded& loaded, const ResolvedPipeline& pipeline
   MST_TRY(CompileOptions options, with_passes(pipeline, loaded.pass_libraries));
   if (on) {
     options.passes.observe = [&](const PassMoment& m) {
-      dump(m.after ? phase_after_pass(m.pass.label) : phase_before_pass(m.pass.label), placed(m.on));
+      const std::string phase = m.after ? phase_after_pass(m.pass.label) : phase_before_pass(m.pass.label);
+      if (m.scope == ScopeId(0)) return dump(phase, placed(m.on));
+      // A body of known shapes is a graph of its own.
+      for (const Error& w : dumps->dump_subgraph(loaded.graph, m.scope.index - 1, placed(m.on), phase, m.scope.index)) warn(w);
     };
   }
   MST_TRY(Compiled compiled, compile(loaded.graph, pipeline.target, options));

@@ -144,7 +144,7 @@ int run_compile(const Options& options) {
     if (!after.ok()) return fail(after.error());
     difference = plan_difference(*before, *after);
   }
-  if (measured->joined) loaded->graph.annotations().cost = std::move(measured->given);  // a plan is of the model as it is
+  if (measured->measured.joined) loaded->graph.annotations().cost = std::move(measured->measured.given);  // a plan is of the model as it is
   if (!options.output.empty()) {
     if (auto r = write_output(options, *loaded, *compiled); !r.ok()) return fail(r.error());
   }
@@ -152,7 +152,7 @@ int run_compile(const Options& options) {
     Json json = compile_json(loaded->graph, *compiled, pipeline->target);
     json["read_ms"] = loaded->read_ms;
     json["read_rss_kb"] = rss_before;
-    json["profile"] = profile_json(measured->joined);
+    json["profile"] = profile_json(measured->measured.joined);
     json["pass_libraries"] = Json::array();
     for (const LibraryReport& library : loaded->pass_libraries) json["pass_libraries"].push_back(library_json(library));
     json["dumps"] = dumps.written();

@@ -6,6 +6,7 @@
 
 #include "tools/millstream/common.h"
 #include "tools/millstream/plan_difference.h"
+#include "tools/millstream/profile_option.h"
 
 namespace millstream::cli {
 namespace {
@@ -14,11 +15,13 @@ struct DiffOptions {
   std::string a, b, graph;
   std::vector<std::string> dims;
   PipelineOptions pipeline;
+  ProfileOption profile;
   bool json = false;
 };
 
 struct Side {
   PlanSide plan;
+  bool compiled = false;
   // A schedule as text says nothing of these.
   std::optional<std::uint32_t> threads;
   std::optional<double> predicted_us;
@@ -44,9 +47,10 @@ Result<Side> side_of(const std::string& path, const DiffOptions& options) {
   }
   if (!loaded.schedule) {
     MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, model));
-    MST_TRY(Compiled compiled, compile_loaded(loaded, pipeline));
-    decided(compiled.assignment, compiled.memory);
-    loaded.schedule = std::move(compiled.schedule);
+    MST_TRY(MeasuredCompile made, compile_measured(loaded, pipeline, options.profile));
+    decided(made.compiled.assignment, made.compiled.memory);
+    loaded.schedule = std::move(made.compiled.schedule);
+    side.compiled = true;
   }
   MST_TRY(side.plan, plan_side(loaded.graph, *loaded.schedule, true));
   return side;
@@ -60,6 +64,7 @@ Json or_null(const std::optional<T>& value) {
 Result<int> run_diff(const DiffOptions& options) {
   MST_TRY(const Side a, side_of(options.a, options));
   MST_TRY(const Side b, side_of(options.b, options));
+  if (!a.compiled && !b.compiled) warn_of_idle_profile(options.profile, "neither of the two is compiled");
   const auto known_to_b = [&](const auto& row) { return b.plan.stream.count(row.first) != 0; };
   if (!a.plan.stream.empty() && !b.plan.stream.empty() && std::none_of(a.plan.stream.begin(), a.plan.stream.end(), known_to_b)) {
     return Error{ErrorCode::usage, fmt::format("\"{}\" and \"{}\" are of different models: no node in common", options.a, options.b)}.help(
@@ -97,6 +102,7 @@ void add_diff(CLI::App& app, int& status) {
   sub->add_option("--dim", options->dims, "NAME=N: bind a symbolic dimension (repeatable)")->allow_extra_args(false);
   sub->add_flag("--json", options->json, "print one JSON object on stdout");
   add_pipeline_options(*sub, options->pipeline);
+  add_profile_option(*sub, options->profile);
   sub->footer("\nStreams are matched by the nodes they run, so that another numbering is no move.\n"
               "Example: millstream diff before.plan after.plan\n");
   sub->callback(runner(options, run_diff, status));

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/millstream/profile_option.h"
 
+#include <fmt/format.h>
+
 #include "millstream/import/file_bytes.h"
 
 namespace millstream::cli {
+namespace {
 
-void add_profile_option(CLI::App& app, ProfileOption& option) {
-  app.add_option("--profile", option.files, "FILE: measured times of nodes (op_summary, kernel_details, task_time .csv; msprof or our own trace .json); repeatable")
-      ->allow_extra_args(false);
-}
-
+// The records of all files, one behind the other. Errors: io, syntax with the place.
 Result<std::vector<ProfileRecord>> read_profiles(const ProfileOption& option) {
   std::vector<ProfileRecord> out;
   for (const std::string& file : option.files) {
@@ -20,16 +19,27 @@ Result<std::vector<ProfileRecord>> read_profiles(const ProfileOption& option) {
   return out;
 }
 
-GivenCosts give_costs(Graph& graph, const Joined& joined) {
-  GivenCosts given = graph.annotations().cost;
+}  // namespace
+
+void add_profile_option(CLI::App& app, ProfileOption& option) {
+  app.add_option("--profile", option.files, "FILE: measured times of nodes (op_summary, kernel_details, task_time .csv; msprof or our own trace .json); repeatable")
+      ->allow_extra_args(false);
+}
+
+Result<Measured> measure(Graph& graph, const ProfileOption& option) {
+  Measured out;
+  if (option.files.empty()) return out;
+  MST_TRY(out.records, read_profiles(option));
+  out.joined = join(graph, out.records);
+  out.given = graph.annotations().cost;
   for (const NodeId n : graph.nodes()) {
-    if (const auto& us = joined.duration_us[n]) graph.annotations().cost.set(n, *us);
+    if (const auto& us = out.joined->duration_us[n]) graph.annotations().cost.set(n, *us);
   }
-  complain(to_string(joined) + "\n");
-  if (joined.nodes == 0) {
+  complain(to_string(*out.joined) + "\n");
+  if (out.joined->nodes == 0) {
     warn(Error{ErrorCode::no_effect, "the profile names no node of this model"}.help("records belong to nodes by name; millstream convert MODEL - lists the names"));
   }
-  return given;
+  return out;
 }
 
 Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option, DumpFiles* dumps) {
@@ -37,14 +47,16 @@ Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline&
   CompileSteps steps;
   steps.dumps = dumps;
   steps.prepared = [&](Graph& graph) -> Result<void> {
-    if (option.files.empty()) return {};
-    MST_TRY(const std::vector<ProfileRecord> records, read_profiles(option));
-    out.joined = join(graph, records);
-    out.given = give_costs(graph, *out.joined);
+    MST_TRY(out.measured, measure(graph, option));
     return {};
   };
   MST_TRY(out.compiled, compile_loaded(loaded, pipeline, steps));
   return out;
+}
+
+void warn_of_idle_profile(const ProfileOption& option, std::string_view why) {
+  if (option.files.empty()) return;
+  warn(Error{ErrorCode::no_effect, fmt::format("--profile without effect: {}", why)}.help("give it where the model is compiled"));
 }
 
 Json profile_json(const std::optional<Joined>& joined) {

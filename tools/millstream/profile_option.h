@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "millstream/profile/join.h"
@@ -15,22 +16,26 @@ struct ProfileOption {
 };
 void add_profile_option(CLI::App& app, ProfileOption& option);
 
-/// The records of all files, one behind the other. Errors: io, syntax with the place.
-Result<std::vector<ProfileRecord>> read_profiles(const ProfileOption& option);
+/// What a profile says of a graph: its records, which nodes they belong to (none without files), and what those nodes
+/// cost by the graph itself, of which the hash of a plan is made.
+struct Measured {
+  std::vector<ProfileRecord> records;
+  std::optional<Joined> joined;
+  SideTable<NodeId, double> given;
+};
+/// Nodes that the records name cost what was measured, whatever they cost before. Says on stderr how many nodes and how
+/// much time they are; warns when there are none.
+Result<Measured> measure(Graph& graph, const ProfileOption& option);
 
-/// Nodes that the records name cost what was measured, whatever they cost before: what it returns were their costs. Says on
-/// stderr how many nodes and how much time they are; warns when there are none.
-using GivenCosts = SideTable<NodeId, double>;
-GivenCosts give_costs(Graph& graph, const Joined& joined);
-
-/// compile_loaded with measured costs in between; they stay in the graph. `given`: what the graph said itself, which
-/// the hash of a plan is made of.
+/// compile_loaded with measured costs in between; they stay in the graph.
 struct MeasuredCompile {
   Compiled compiled;
-  std::optional<Joined> joined;
-  GivenCosts given;
+  Measured measured;
 };
 Result<MeasuredCompile> compile_measured(Loaded& loaded, const ResolvedPipeline& pipeline, const ProfileOption& option, DumpFiles* dumps = nullptr);
+
+/// Says that a profile, if one is given, changes nothing, and why.
+void warn_of_idle_profile(const ProfileOption& option, std::string_view why);
 
 /// {"nodes": 12, "records": 24, "named_records": 30, "joined_us": ..., "named_us": ...}, or null.
 Json profile_json(const std::optional<Joined>& joined);

@@ -33,43 +33,39 @@ struct Parts {
   SyncPlan sync;
   Schedule schedule;
   MemoryPlan memory;
-  std::optional<Joined> joined;
+  Measured measured;
 };
 
-Result<Parts> read_parts(const ModelOptions& model, const PipelineOptions& options, const ResolvedPipeline& pipeline,
-                         const std::vector<ProfileRecord>& records) {
+Result<Parts> read_parts(const ModelOptions& model, const Options& options, ResolvedPipeline pipeline) {
   Parts out;
   MST_TRY(out.loaded, load(model));
-  warn_of_idle_options(options, out.loaded);
+  warn_of_idle_options(options.pipeline, out.loaded);
   if (!out.loaded.schedule) {
-    MST_TRY(out.loaded.graph, prepare(std::move(out.loaded.graph), pipeline.target, pipeline.compile));
+    pipeline.compile.sync.count_compat = true;
+    MST_TRY(MeasuredCompile made, compile_measured(out.loaded, pipeline, options.profile));
+    out.assignment = std::move(made.compiled.assignment);
+    out.sync = std::move(made.compiled.sync);
+    out.schedule = std::move(made.compiled.schedule);
+    out.memory = std::move(made.compiled.memory);
+    out.measured = std::move(made.measured);
+    return out;
   }
-  if (!records.empty()) {
-    out.joined = join(out.loaded.graph, records);
-    give_costs(out.loaded.graph, *out.joined);
-  }
+  say_environment(pipeline);
+  MST_TRY(out.measured, measure(out.loaded.graph, options.profile));
   if (out.loaded.plan) {
     Plan& plan = *out.loaded.plan;
     out.assignment = std::move(plan.assignment);
     out.sync = std::move(plan.sync);
     out.schedule = std::move(plan.schedule);
     out.memory = std::move(plan.memory);
-  } else if (out.loaded.schedule) {
-    out.schedule = *out.loaded.schedule;
-    MST_TRY_VOID(refuse_unsafe(out.loaded.graph, out.schedule, pipeline.target));
-    out.assignment = assignment_of(out.loaded.graph, out.schedule);
-    MST_TRY(out.sync.kept, pairs_of(out.loaded.graph, out.schedule));
-    out.sync.inserted = static_cast<std::uint32_t>(out.sync.kept.size());
-    MST_TRY(out.memory, plan_memory(out.loaded.graph, out.schedule, pipeline.compile.memory));
-  } else {
-    CompileOptions how = pipeline.compile;
-    how.sync.count_compat = true;
-    MST_TRY(Compiled compiled, compile(out.loaded.graph, pipeline.target, how));
-    out.assignment = std::move(compiled.assignment);
-    out.sync = std::move(compiled.sync);
-    out.schedule = std::move(compiled.schedule);
-    out.memory = std::move(compiled.memory);
+    return out;
   }
+  out.schedule = *out.loaded.schedule;
+  MST_TRY_VOID(refuse_unsafe(out.loaded.graph, out.schedule, pipeline.target));
+  out.assignment = assignment_of(out.loaded.graph, out.schedule);
+  MST_TRY(out.sync.kept, pairs_of(out.loaded.graph, out.schedule));
+  out.sync.inserted = static_cast<std::uint32_t>(out.sync.kept.size());
+  MST_TRY(out.memory, plan_memory(out.loaded.graph, out.schedule, pipeline.compile.memory));
   return out;
 }
 
@@ -108,9 +104,7 @@ Result<ReportPlan> report_of(const Options& options, const std::string& path) {
   ModelOptions model = options.model;
   model.path = path;
   MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, model));
-  say_environment(pipeline);
-  MST_TRY(const std::vector<ProfileRecord> records, read_profiles(options.profile));
-  MST_TRY(const Parts parts, read_parts(model, options.pipeline, pipeline, records));
+  MST_TRY(const Parts parts, read_parts(model, options, pipeline));
   MST_TRY_VOID(check_output(options.output, model, parts.loaded.model_path));
   const ReportInput input{parts.loaded.graph, pipeline.target, parts.assignment, parts.sync, parts.schedule};
   ReportPlan plan = report_plan(input);
@@ -118,15 +112,30 @@ Result<ReportPlan> report_of(const Options& options, const std::string& path) {
   plan.file = path;
   MST_TRY(ReportView sim, simulated(input, plan));
   plan.views.push_back(std::move(sim));
-  if (parts.joined) {
-    plan.notes.push_back(to_string(*parts.joined));
-    if (auto view = view_of_records(input, plan, records, *parts.joined)) plan.views.insert(plan.views.begin(), std::move(*view));
+  if (parts.measured.joined) {
+    plan.notes.push_back(to_string(*parts.measured.joined));
+    // Of two plans the profile is at most of one: what differs comes first.
+    if (auto view = view_of_records(input, plan, parts.measured.records, *parts.measured.joined)) {
+      plan.views.insert(options.other.empty() ? plan.views.begin() : plan.views.end(), std::move(*view));
+    }
   }
   if (options.run) {
     MST_TRY(ReportView view, measured(input, plan, parts.memory, pipeline, options.model.json));
     plan.views.push_back(std::move(view));
   }
   return plan;
+}
+
+Json view_json(const ReportView& view) {
+  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
+  Json streams = Json::array(), path = Json::object();
+  for (const LaneUse& use : view.use) {
+    Json row = Json::object();
+    for (const LaneCause& cause : lane_causes()) row[std::string(cause.key) + "_us"] = us(use.*cause.ns);
+    streams.push_back(std::move(row));
+  }
+  for (std::size_t i = 0; i < view.path_ns.size(); ++i) path[std::string(to_string(static_cast<PathCause>(i)))] = us(view.path_ns[i]);
+  return {{"what", view.what}, {"span_us", us(view.total_ns)}, {"overlap", view.overlap}, {"streams", std::move(streams)}, {"critical_path_us", std::move(path)}};
 }
 
 Result<int> run_report(const Options& options) {
@@ -146,12 +155,15 @@ Result<int> run_report(const Options& options) {
     Json json = {{"output", options.output}, {"bytes", page.size()}, {"plans", Json::array()}};
     for (const ReportPlan& plan : plans) {
       Json views = Json::array();
-      for (const ReportView& view : plan.views) views.push_back({{"what", view.what}, {"span_us", static_cast<double>(view.total_ns) / 1000}, {"overlap", view.overlap}});
+      for (const ReportView& view : plan.views) views.push_back(view_json(view));
       json["plans"].push_back({{"title", plan.title}, {"nodes", plan.nodes.size()}, {"streams", plan.streams}, {"views", std::move(views)}});
     }
     print_json(json);
   } else {
-    fmt::print("wrote {} ({} kB; open it in a browser)\n", options.output, (page.size() + 999) / 1000);
+    for (const ReportPlan& plan : plans) {
+      for (const ReportView& view : plan.views) fmt::print("{}, {}", plan.title, to_text(view));
+    }
+    fmt::print("wrote {} (open it in a browser)\n", options.output);
   }
   return 0;
 }

@@ -434,7 +434,7 @@ Result<int> run_model(const Options& options) {
     MST_TRY(MeasuredCompile measured, compile_measured(loaded, pipeline, options.profile));
     Compiled& compiled = measured.compiled;
     json = compile_json(loaded.graph, compiled, pipeline.target);
-    json["profile"] = profile_json(measured.joined);
+    json["profile"] = profile_json(measured.measured.joined);
     if (!options.model.json) {
       for (const auto* list : {&compiled.assignment.warnings, &compiled.sync.warnings, &compiled.schedule.warnings}) {
         for (const Error& w : *list) warn(w);
@@ -446,10 +446,8 @@ Result<int> run_model(const Options& options) {
     threads = compiled.assignment.threads_per_op;
   }
   if ((loaded.plan || loaded.schedule) && !options.profile.files.empty()) {
-    MST_TRY(const std::vector<ProfileRecord> records, read_profiles(options.profile));
-    const Joined joined = join(loaded.graph, records);
-    give_costs(loaded.graph, joined);
-    json["profile"] = profile_json(joined);
+    MST_TRY(const Measured measured, measure(loaded.graph, options.profile));
+    json["profile"] = profile_json(measured.joined);
   }
   Result<int> status = options.device == "sim"
                            ? run_sim(options, loaded, pipeline, schedule, memory, threads, json)
