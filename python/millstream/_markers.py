@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators `millstream::*` by which scopes and orders appear in a traced graph.
+
+None of them computes anything. Tracing records the calls; the back-end reads them and takes them out again
+before anything runs. Their kernels run only where there is no back-end: in eager code and behind graph breaks.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from typing import Any
+
+import torch
+
+from . import _torch_compat as compat
+from .errors import ScopeError, ScopeWarning
+
+LABEL = "_user_stream_label"
+PRIORITY = "_user_stream_priority"
+INNER = "_enable_inner_parallel"
+
+_once = threading.Lock()
+_warned = False
+_strict: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def be_strict_for(owner: object) -> None:
+    """As long as `owner` lives, a scope that is entered eagerly is an error."""
+    _strict.add(owner)
+
+
+def warn_again() -> None:
+    """The next eager scope warns, although one has done so before (for tests)."""
+    global _warned
+    _warned = False
+
+
+def _eager_enter(keys: list[str], values: list[str]) -> None:
+    if compat.in_dispatch_mode():
+        return
+    pairs = dict(zip(keys, values))
+    named = f"label {pairs[LABEL]!r}" if LABEL in pairs else ", ".join(f"{k}={v}" for k, v in pairs.items())
+    text = (f"scope ({named}) has no effect: this code runs eagerly. Either the model is not compiled with "
+            "millstream, or a graph break fell into the block; torch.compile(..., fullgraph=True) shows where")
+    if len(_strict) > 0:
+        raise ScopeError(text)
+    global _warned
+    with _once:
+        if _warned:
+            return
+        _warned = True
+    warnings.warn(text, ScopeWarning, stacklevel=3)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _token() -> torch.Tensor:
+    return torch.empty(0)
+
+
+compat.define("scope_enter(str[] keys, str[] values) -> ()", _eager_enter, _nothing, side_effect=True)
+compat.define("scope_exit() -> ()", _nothing, _nothing, side_effect=True)
+compat.define("wait_marker(Tensor self, Tensor dependency) -> ()", _nothing, _nothing, side_effect=True)
+compat.define("wait_tensor(Tensor self, Tensor dependency) -> Tensor", lambda s, d: s.clone(),
+              lambda s, d: torch.empty_like(s), side_effect=False)
+compat.define("record() -> Tensor", _token, _token, side_effect=True)
+compat.define("wait(Tensor[] x) -> ()", _nothing, _nothing, side_effect=True)
+compat.define("tagged_event_record(str tag) -> ()", _nothing, _nothing, side_effect=True)
+compat.define("tagged_event_wait(str tag) -> ()", _nothing, _nothing, side_effect=True)
+torch.library.register_autograd("millstream::wait_tensor", lambda ctx, grad: (grad, None), lib=compat.MARKERS)
+
+ENTER = torch.ops.millstream.scope_enter.default
+EXIT = torch.ops.millstream.scope_exit.default
+WAIT_MARKER = torch.ops.millstream.wait_marker.default
+WAIT_TENSOR = torch.ops.millstream.wait_tensor.default
+RECORD = torch.ops.millstream.record.default
+WAIT = torch.ops.millstream.wait.default
+EVENT_RECORD = torch.ops.millstream.tagged_event_record.default
+EVENT_WAIT = torch.ops.millstream.tagged_event_wait.default
+
+SCOPES = (ENTER, EXIT)
+ORDERS = (WAIT_MARKER, RECORD, WAIT, EVENT_RECORD, EVENT_WAIT)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every touch of PyTorch that is not public API, in one place.
+
+Tried on PyTorch 2.13. What moved between versions is looked up by name here, so that another version fails
+in this file with a message that says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+MARKERS = torch.library.Library("millstream", "FRAGMENT")
+_UNIT = "CompositeExplicitAutograd"  # one kernel for every device; works for operators without tensors
+
+
+def define(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], *, side_effect: bool) -> None:
+    """Defines `millstream::schema` once in this process; a second import finds it and leaves it alone."""
+    name = schema.split("(")[0]
+    if hasattr(torch.ops.millstream, name):
+        return
+    MARKERS.define(schema)
+    MARKERS.impl(name, kernel, _UNIT)
+    torch.library.register_fake(f"millstream::{name}", fake, lib=MARKERS)
+    if side_effect:
+        keep(getattr(torch.ops.millstream, name).default)
+
+
+def keep(op: Callable[..., Any]) -> None:
+    """Dead-code elimination leaves calls of `op` alone."""
+    try:
+        from torch.fx.node import has_side_effect
+    except ImportError:
+        from torch.fx.node import _side_effectful_functions
+        _side_effectful_functions.add(op)
+        return
+    has_side_effect(op)
+
+
+def aot(gm: fx.GraphModule, inputs: Sequence[Any], *, forward: Callable[..., Any], backward: Callable[..., Any],
+        inference: Callable[..., Any], decompositions: dict[Any, Any]) -> Callable[..., Any]:
+    """AOTAutograd over Dynamo's graph. Its partitioner runs no common-subexpression pass, which would merge
+    equal operators of two streams."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import default_partition
+    return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
+                        decompositions=decompositions, partition_fn=default_partition,
+                        keep_inference_input_mutations=True)(gm, inputs)
+
+
+def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Marks a function that takes its arguments as one list, which it may empty."""
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def below_autograd() -> Any:
+    """A guard: operators called inside record nothing for a backward pass."""
+    return torch._C._AutoDispatchBelowAutograd()
+
+
+def tensors_of(node: fx.Node) -> Iterator[torch.Tensor]:
+    """The (fake) tensors that a node of a traced graph stands for, in order."""
+    value = node.meta.get("val")
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, torch.Tensor):
+            yield top
+        elif isinstance(top, (list, tuple)):
+            stack.extend(reversed(top))
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """One number for all tensors over one storage; None for tensors without (sparse ones)."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except NotImplementedError:
+        return None
+
+
+def written_arguments(op: Any) -> list[tuple[int, str]]:
+    """(position, name) of the arguments that an operator writes to."""
+    schema = getattr(op, "_schema", None)
+    if schema is None:
+        return []
+    return [(i, a.name) for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+
+
+def is_view(op: Any) -> bool:
+    """True for operators whose result shares its first argument's storage and that write nothing."""
+    schema = getattr(op, "_schema", None)
+    if schema is None or not schema.returns:
+        return False
+    return not schema.is_mutable and all(r.alias_info is not None for r in schema.returns)
+
+
+def is_random(op: Any) -> bool:
+    """True for operators that draw from a generator."""
+    return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+
+
+def compile_id() -> str | None:
+    """Dynamo's name of the compilation in progress, such as 0/0."""
+    from torch._guards import CompileContext
+    found = CompileContext.current_compile_id()
+    return None if found is None else str(found)
+
+
+def compile_ids_of(compiled: Any) -> list[str]:
+    """The names of the compilations that a function or module from torch.compile holds now."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list, innermost_fn
+    target = getattr(compiled, "_orig_mod", compiled)
+    if isinstance(target, torch.nn.Module):
+        target = target.forward
+    code = getattr(innermost_fn(target), "__code__", None)
+    if code is None:
+        return []
+    return [str(entry.compile_id) for entry in _debug_get_cache_entry_list(code)]
+
+
+def in_dispatch_mode() -> bool:
+    """True while something traces operators instead of running them."""
+    return torch._C._len_torch_dispatch_stack() > 0 or torch.compiler.is_compiling()
