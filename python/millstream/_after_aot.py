@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On the graph behind AOTAutograd: which blocks are around each node, from markers and from meta data.
+
+Inference: the markers decide, and meta data that says something else is reported. Forward and backward
+graphs of training: the partitioner may put markers into both, so the meta data decides. Markers that a
+pass of the user adds afterwards count in every graph.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from torch import fx
+
+from ._before_aot import carried
+from ._markers import ENTER, ORDERS, SCOPES
+from ._scopes import Blocks, merged, sentence, walk
+from .errors import ScopeError, ScopeWarning
+
+BlocksOf = dict[fx.Node, Blocks]
+
+
+def compare_carriers(graph: fx.Graph, strict: bool) -> None:
+    """Reports nodes whose meta data and markers disagree. Nodes that AOT made itself have no meta data."""
+    for node, blocks in walk(graph):
+        meta = carried(node)
+        if node.op != "call_function" or node.target in SCOPES or meta is None or merged(meta) == merged(blocks):
+            continue
+        text = (f"scopes around node {node.name} ({node.target}) are unclear: its markers say {sentence(blocks)}, its "
+                f"meta data {sentence(meta)}; the markers count")
+        if strict:
+            raise ScopeError(text)
+        warnings.warn(text, ScopeWarning, stacklevel=2)
+
+
+def strip_markers(gm: fx.GraphModule, *, orders: bool) -> None:
+    """Takes enter and exit nodes out, and the calls that order by hand if `orders`."""
+    gone = SCOPES + ORDERS if orders else SCOPES
+    for node in reversed(list(gm.graph.nodes)):
+        if node.target in gone and not node.users:
+            gm.graph.erase_node(node)
+
+
+def strip_branches(gm: fx.GraphModule) -> list[str]:
+    """Takes all markers out of the graphs of branches, which run as one operator; returns what they said."""
+    found: list[str] = []
+    for child in gm.children():
+        if not isinstance(child, fx.GraphModule):
+            continue
+        found += [str(blocks[-1]) for node, blocks in walk(child.graph) if node.target is ENTER]
+        strip_markers(child, orders=True)
+        child.recompile()
+        found += strip_branches(child)
+    return found
+
+
+def blocks_by_meta(graph: fx.Graph) -> BlocksOf:
+    """The blocks of every node as the meta data has them."""
+    return {node: carried(node) or () for node in graph.nodes}
+
+
+def blocks_by_markers(graph: fx.Graph, base: BlocksOf) -> BlocksOf:
+    """The blocks of every node: those of `base`, and inside them those of the markers in the graph."""
+    return {node: base.get(node, ()) + blocks for node, blocks in walk(graph)}
