@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ._core import Error, Graph, Plan, Runner, compile
     from .backend import backend, get_backend
     from .config import CompilerConfig
-    from .errors import ScopeError, ScopeWarning
+    from .errors import PlanWarning, ScopeError, ScopeWarning
     from ._explain import graphs
 
 _HOME = {
     "Error": "_core", "Graph": "_core", "Plan": "_core", "Runner": "_core", "compile": "_core",
-    "CompilerConfig": "config", "ScopeError": "errors", "ScopeWarning": "errors",
+    "CompilerConfig": "config", "PlanWarning": "errors", "ScopeError": "errors", "ScopeWarning": "errors",
     "get_backend": "backend", "graphs": "_explain",
 }
 _MODULES = ("compat", "config", "errors", "ops", "scope")

@@ -19,9 +19,9 @@ from ._hazards import add_hazards
 from ._markers import LABEL
 from ._orders import After, hand_orders, rebind_waits
 from ._program import Program
-from ._scopes import Block, label_of, settle
+from ._scopes import Block, effective, label_of, settle
 from .config import CompilerConfig
-from .errors import ScopeError, ScopeWarning
+from .errors import PlanWarning, ScopeError, ScopeWarning
 
 DYNAMIC_ENVIRONMENT = "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
 
@@ -60,9 +60,9 @@ class _Report:
             raise ScopeError(text)
         self.say(text)
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, kind: type[Warning] = ScopeWarning) -> None:
         self.texts.append(text)
-        warnings.warn(text, ScopeWarning, stacklevel=3)
+        warnings.warn(text, kind, stacklevel=3)
 
 
 def blocks_of(gm: fx.GraphModule, inputs: Any, kind: str, config: CompilerConfig) -> BlocksOf:
@@ -106,13 +106,20 @@ def plan_options(lowered: Lowered, symbolic: bool, config: CompilerConfig) -> di
 
 
 def _report_lost(entered: list[Block], lowered: Lowered, plan: Any, report: _Report) -> None:
-    """Each entered block must be around an operator that has a stream; each label must have kept its stream."""
-    alive = {b.id for i, o in enumerate(lowered.operators) if plan.stream_of(i) is not None for b in o.blocks}
-    stated = {b.id for o in lowered.operators for b in o.blocks}
+    """Each entered block must have a say about an operator that has a stream; a label must have kept its stream."""
+    running: set[int] = set()
+    stated: set[int] = set()
+    for i, operator in enumerate(lowered.operators):
+        ids = {b.id for b in effective(operator.blocks)}
+        stated |= ids
+        if plan.stream_of(i) is not None:
+            running |= ids
     for block in entered:
-        if block.id not in stated:
-            report.lost(f"{block} has no effect: no operator is left inside")
-        elif block.id not in alive:
+        if dict(block.pairs).get(LABEL) == "":
+            report.say(f"{block} has no label: its operators run where those without a scope do")
+        elif block.id not in stated:
+            report.lost(f"{block} has no effect: no operator is left inside, but for those of scopes inside it")
+        elif block.id not in running:
             report.lost(f"{block} has no effect: its operators only hand values on and run on no stream")
     home: dict[str, int] = {}
     for i, operator in enumerate(lowered.operators):
@@ -141,7 +148,7 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     lowered = lower(gm, name, blocks, after)
     plan = _core.compile(build(lowered), plan_options(lowered, is_symbolic(gm.graph), config))
     for text in plan.warnings:
-        report.say(text)
+        report.say(text.removeprefix("warning: "), PlanWarning)
     if kind != "backward":
         _report_lost(entered, lowered, plan, report)
     program = Program(gm, lowered, lambda i: plan.stream_of(i) is not None)

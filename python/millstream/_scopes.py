@@ -114,6 +114,12 @@ def label_of(blocks: Blocks) -> str | None:
     return merged(blocks).get(LABEL)
 
 
+def effective(blocks: Blocks) -> list[Block]:
+    """The blocks that have a say: of stream scopes only the innermost."""
+    streams = [b for b in blocks if LABEL in dict(b.pairs)]
+    return [b for b in blocks if b not in streams[:-1]]
+
+
 def sentence(blocks: Blocks) -> str:
     """The merged pairs as one line, for messages."""
     return json.dumps(merged(blocks), sort_keys=True)

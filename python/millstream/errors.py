@@ -8,3 +8,7 @@ class ScopeError(RuntimeError):
 
 class ScopeWarning(UserWarning):
     """A scope or an order that the model asks for has no effect; the message names it and says why."""
+
+
+class PlanWarning(UserWarning):
+    """What the library says about a plan: labels that are predicted not to pay, and the like."""
