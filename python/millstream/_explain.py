@@ -3,30 +3,18 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from . import _torch_compat as compat
+from ._register import ALL
 
 if TYPE_CHECKING:
     from ._plan import CompiledGraph
 
-_lock = threading.Lock()
-_known: list[weakref.ref[CompiledGraph]] = []
-
-
-def remember(graph: CompiledGraph) -> None:
-    """Notes a graph for `explain` as long as something else holds it."""
-    with _lock:
-        _known[:] = [ref for ref in _known if ref() is not None]
-        _known.append(weakref.ref(graph))
-
 
 def graphs(compiled: Any = None) -> list[CompiledGraph]:
     """The graphs of a function or module from torch.compile, or all that exist; oldest first."""
-    with _lock:
-        alive = [graph for ref in _known if (graph := ref()) is not None]
+    alive = ALL.alive()
     if compiled is None:
         return alive
     wanted = set(compat.compile_ids_of(compiled))

@@ -45,12 +45,13 @@ def is_getitem(node: fx.Node) -> bool:
 
 
 def dimension(size: Any) -> int | str:
-    """A length: a number, or the text of its expression."""
+    """A length: a number, a symbol, or a name made of its expression."""
     if isinstance(size, int):
         return size
-    expr = getattr(getattr(size, "node", None), "expr", size)
-    text = str(expr)
-    return int(text) if text.isdigit() else text
+    text = str(getattr(getattr(size, "node", None), "expr", size))
+    if text.isdigit():
+        return int(text)
+    return text if text.isidentifier() else "e_" + re.sub(r"\W+", "_", text)
 
 
 def desc_of(value: Any) -> Desc:

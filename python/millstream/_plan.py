@@ -14,6 +14,7 @@ from torch import fx
 from . import _torch_compat as compat
 from ._after_aot import (BlocksOf, blocks_by_markers, blocks_by_meta, compare_carriers, strip_branches, strip_markers)
 from ._convert import Lowered, build, host_nodes, is_operator, lower
+from ._dumps import write_data_dump, write_graphs
 from ._fx import is_symbolic
 from ._hazards import add_hazards
 from ._markers import LABEL
@@ -146,7 +147,10 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     add_hazards(gm.graph, after)
     gm.recompile()
     lowered = lower(gm, name, blocks, after)
-    plan = _core.compile(build(lowered), plan_options(lowered, is_symbolic(gm.graph), config))
+    graph = build(lowered)
+    plan = _core.compile(graph, plan_options(lowered, is_symbolic(gm.graph), config))
+    write_graphs(config, gm, graph, plan, name)
+    write_data_dump(config, lowered)
     for text in plan.warnings:
         report.say(text.removeprefix("warning: "), PlanWarning)
     if kind != "backward":

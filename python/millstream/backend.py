@@ -10,10 +10,11 @@ from typing import Any
 
 from torch import fx
 
-from . import _explain, _markers
+from . import _markers
 from . import _torch_compat as compat
 from ._before_aot import annotate
 from ._plan import CompiledGraph, compile_graph
+from ._register import ALL, Register
 from .config import CompilerConfig
 from .errors import ScopeWarning
 
@@ -23,12 +24,12 @@ _numbers = itertools.count()
 
 
 class Backend:
-    """A back-end with its configuration. Graphs that it compiled are in `graphs`, oldest first."""
+    """A back-end with its configuration."""
 
     def __init__(self, config: CompilerConfig, decompositions: dict[Any, Any]) -> None:
         self.config = config
         self.decompositions = decompositions
-        self.graphs: list[CompiledGraph] = []
+        self._graphs = Register()
         self._said: set[str] = set()
         if config.strict_scopes:
             _markers.be_strict_for(self)
@@ -49,13 +50,18 @@ class Backend:
         def compiler(kind: str) -> Callable[..., Any]:
             def compile_one(aot_gm: fx.GraphModule, aot_inputs: Sequence[Any]) -> Callable[..., Any]:
                 graph = compile_graph(aot_gm, aot_inputs, kind, f"graph_{next(_numbers)}", entered, config)
-                self.graphs.append(graph)
-                _explain.remember(graph)
+                self._graphs.add(graph)
+                ALL.add(graph)
                 return compat.boxed(lambda arguments: graph(arguments))
             return compile_one
 
         return compat.aot(gm, inputs, forward=compiler("forward"), backward=compiler("backward"),
                           inference=compiler("inference"), decompositions=self.decompositions)
+
+    @property
+    def graphs(self) -> list[CompiledGraph]:
+        """The graphs that it compiled and that are still in use, oldest first."""
+        return self._graphs.alive()
 
     def _say_what_is_ignored(self, config: CompilerConfig, mode: str | None, ignored: dict[str, Any]) -> None:
         texts = [f"option {name} has no effect here" for name in config.without_effect()]
