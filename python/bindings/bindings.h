@@ -78,5 +78,6 @@ class GraphUnderWork {
 void bind_errors(nb::module_& m);
 void bind_graph(nb::module_& m);
 void bind_plan(nb::module_& m);
+void bind_runner(nb::module_& m);
 
 }  // namespace millstream::python

@@ -6,4 +6,5 @@ NB_MODULE(_core, m) {
   millstream::python::bind_errors(m);
   millstream::python::bind_graph(m);
   millstream::python::bind_plan(m);
+  millstream::python::bind_runner(m);
 }
