@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-import weakref
 from typing import Any
 
 import torch
@@ -21,36 +20,34 @@ LABEL = "_user_stream_label"
 PRIORITY = "_user_stream_priority"
 INNER = "_enable_inner_parallel"
 
-_once = threading.Lock()
-_warned = False
-_strict: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def be_strict_for(owner: object) -> None:
-    """As long as `owner` lives, a scope that is entered eagerly is an error."""
-    _strict.add(owner)
+_lock = threading.Lock()
+_said: set[str] = set()
 
 
 def warn_again() -> None:
     """The next eager scope warns, although one has done so before (for tests)."""
-    global _warned
-    _warned = False
+    with _lock:
+        _said.clear()
 
 
 def _eager_enter(keys: list[str], values: list[str]) -> None:
     if compat.in_dispatch_mode():
         return
+    region = compat.region()
     pairs = dict(zip(keys, values))
     named = f"label {pairs[LABEL]!r}" if LABEL in pairs else ", ".join(f"{k}={v}" for k, v in pairs.items())
-    text = (f"scope ({named}) has no effect: this code runs eagerly. Either the model is not compiled with "
-            "millstream, or a graph break fell into the block; torch.compile(..., fullgraph=True) shows where")
-    if len(_strict) > 0:
+    if region is None:
+        once, why = "eager", "the model is not compiled"
+    else:
+        once, why = named, ("a graph break fell into the block, or the back-end is not millstream; "
+                            "torch.compile(..., fullgraph=True) shows where")
+    text = f"scope ({named}) has no effect: this code runs eagerly, because {why}"
+    if getattr(getattr(region, "config", None), "strict_scopes", False):
         raise ScopeError(text)
-    global _warned
-    with _once:
-        if _warned:
+    with _lock:
+        if once in _said:
             return
-        _warned = True
+        _said.add(once)
     warnings.warn(text, ScopeWarning, stacklevel=3)
 
 
@@ -61,6 +58,8 @@ def _nothing(*_: Any) -> None:
 def _token() -> torch.Tensor:
     return torch.empty(0)
 
+
+compat.leave_untraced(_eager_enter, _nothing, _token)
 
 compat.define("scope_enter(str[] keys, str[] values) -> ()", _eager_enter, _nothing, side_effect=True)
 compat.define("scope_exit() -> ()", _nothing, _nothing, side_effect=True)

@@ -23,9 +23,16 @@ def _plain(node: fx.Node, name: str) -> bool:
     return node.kwargs.get(name, 1) == 1
 
 
+def callee(node: fx.Node) -> Any:
+    """What a node calls; of operators that PyTorch keeps in order by tokens, the operator inside."""
+    if getattr(node.target, "__name__", "") == "with_effects":
+        return node.args[1]
+    return node.target
+
+
 def type_of(node: fx.Node) -> str:
     """The operator type of a call: aten.mm is MatMul, aten.relu is Relu, other libraries keep theirs in front."""
-    target: Any = node.target
+    target = callee(node)
     if target is WAIT_TENSOR:
         return "Identity"
     space, _, name = getattr(target, "_schema", None).name.partition("::") if hasattr(target, "_schema") else ("", "", "")

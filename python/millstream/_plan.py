@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
@@ -29,7 +28,7 @@ DYNAMIC_ENVIRONMENT = "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
 
 @dataclass
 class CompiledGraph:
-    """One graph, its plan and what runs it. `kind` is inference, forward or backward."""
+    """One graph, its plan and what runs it. `kind` is inference, forward or backward. Threads may run it at once."""
 
     kind: str
     name: str
@@ -39,14 +38,12 @@ class CompiledGraph:
     program: Program
     runner: Any
     warnings: list[str]
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, arguments: list[Any]) -> Any:
-        """One run; `arguments` is emptied. Runs of one graph come one after another."""
-        with self.lock:
-            cells, calls = self.program.start(arguments)
-            self.runner.run(calls)
-            return self.program.finish(cells)
+        """One run; `arguments` is emptied."""
+        cells, calls = self.program.start(arguments)
+        self.runner.run(calls)
+        return self.program.finish(cells)
 
 
 class _Report:

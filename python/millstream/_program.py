@@ -18,6 +18,7 @@ from torch import fx
 from . import _torch_compat as compat
 from ._convert import Lowered
 from ._fx import is_getitem
+from ._names import callee
 from ._orders import is_rebound
 
 Cells = list[Any]
@@ -158,7 +159,7 @@ class Program:
                     value = call(cells)
             except Exception as error:
                 operator = self._lowered.operators[i]
-                error.add_note(f"in operator {operator.name} ({node.target})"
+                error.add_note(f"in operator {operator.name} ({callee(node)})"
                                + (f" at {operator.source}" if operator.source else ""))
                 raise
             for cell in read:

@@ -124,4 +124,32 @@ def compile_ids_of(compiled: Any) -> list[str]:
 
 def in_dispatch_mode() -> bool:
     """True while something traces operators instead of running them."""
-    return torch._C._len_torch_dispatch_stack() > 0 or torch.compiler.is_compiling()
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
+def region() -> Any:
+    """The back-end of the torch.compile call that this thread is in, None outside of all: code that runs inside
+    and is not compiled fell out at a graph break."""
+    try:
+        from torch._C._dynamo.eval_frame import get_eval_frame_callback
+    except ImportError:
+        return None
+    found: Any = get_eval_frame_callback()
+    if found is None or isinstance(found, bool):
+        return None
+    while hasattr(found, "_torchdynamo_orig_backend"):
+        found = found._torchdynamo_orig_backend
+    return getattr(found, "compiler_fn", found)
+
+
+def leave_untraced(*functions: Callable[..., Any]) -> None:
+    """Dynamo runs these functions as they are; what they call it may still look at."""
+    try:
+        from torch._C._dynamo.eval_frame import skip_code
+    except ImportError:
+        return
+    for function in functions:
+        skip_code(function.__code__)
+
+
+leave_untraced(in_dispatch_mode, region)

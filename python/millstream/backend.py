@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import fx
 
-from . import _markers
 from . import _torch_compat as compat
 from ._before_aot import annotate
 from ._plan import CompiledGraph, compile_graph
@@ -31,8 +30,6 @@ class Backend:
         self.decompositions = decompositions
         self._graphs = Register()
         self._said: set[str] = set()
-        if config.strict_scopes:
-            _markers.be_strict_for(self)
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any], *, options: dict[str, Any] | None = None,
                  mode: str | None = None, **ignored: Any) -> Callable[..., Any]:

@@ -193,11 +193,14 @@ class Failures(unittest.TestCase):
             compiled, _ = support.compiled_by(model)
             good, bad = torch.eye(3), -torch.eye(3)
             compiled(x(0, 3, 3), good)
-            with self.assertRaises(RuntimeError) as caught:
+            try:
                 compiled(x(0, 3, 3), bad)
-            text = "".join(traceback.format_exception(caught.exception))
+                self.fail("nothing was raised")
+            except RuntimeError:
+                text = traceback.format_exc()
             self.assertIn("cholesky", text)
-            self.assertRegex(text, r"in operator \w+ \(.*cholesky.*\) at test_torch_robust.py:\d+")
+            self.assertRegex(text, r"in operator LinalgCheckErrors \(aten\._linalg_check_errors\.default\) at test_torch_robust.py:\d+")
+            self.assertIn("_program.py", text)
             self.assertTrue(support.same(compiled(x(0, 3, 3), good), model(x(0, 3, 3), good)))
 
 
@@ -223,9 +226,11 @@ class Threads(unittest.TestCase):
         labels = {}
 
         def work(i):
+            tag = f"thread{i}"
+
             def model(a, b):
-                with npu_stream_switch(f"thread{i}"):
-                    m = torch.mm(a, b) * (i + 1)
+                with npu_stream_switch(tag):
+                    m = torch.mm(a, b) * 3
                 npu_wait_tensor(a, m)
                 return m, a - b
             backend = millstream.get_backend()
