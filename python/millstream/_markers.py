@@ -70,7 +70,7 @@ compat.define("record() -> Tensor", _token, _token, side_effect=True)
 compat.define("wait(Tensor[] x) -> ()", _nothing, _nothing, side_effect=True)
 compat.define("tagged_event_record(str tag) -> ()", _nothing, _nothing, side_effect=True)
 compat.define("tagged_event_wait(str tag) -> ()", _nothing, _nothing, side_effect=True)
-torch.library.register_autograd("millstream::wait_tensor", lambda ctx, grad: (grad, None), lib=compat.MARKERS)
+torch.library.register_autograd("millstream::wait_tensor", lambda ctx, grad: (grad, None), lib=compat.library("millstream"))
 
 ENTER = torch.ops.millstream.scope_enter.default
 EXIT = torch.ops.millstream.scope_exit.default
@@ -83,3 +83,5 @@ EVENT_WAIT = torch.ops.millstream.tagged_event_wait.default
 
 SCOPES = (ENTER, EXIT)
 ORDERS = (WAIT_MARKER, RECORD, WAIT, EVENT_RECORD, EVENT_WAIT)
+
+ALIASES: dict[Any, Any] = {}  # markers of other libraries: their leading arguments are those of ours

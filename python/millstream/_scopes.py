@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import fx
 
 from ._fx import place_of, source_of
-from ._markers import ENTER, EXIT, INNER, LABEL, ORDERS, PRIORITY, SCOPES
+from ._markers import ALIASES, ENTER, EXIT, INNER, LABEL, ORDERS, PRIORITY, SCOPES
 from .errors import ScopeError
 
 _STREAM_KEYS = (LABEL, PRIORITY, INNER)
@@ -53,12 +53,26 @@ def open_block(node: fx.Node) -> Block:
     return Block(next(_ids), tuple(zip(keys, values)), source_of(node))
 
 
+_SPACE = "millstream.space"
+
+
 def settle(graph: fx.Graph) -> None:
-    """Markers that were called without naming an overload (Dynamo, passes of users) get theirs."""
+    """Markers that were called without naming an overload (Dynamo, passes of users) get theirs; those of other
+    libraries become ours, and keep the name of their library for messages."""
+    known = {op.overloadpacket: op for op in (*SCOPES, *ORDERS, *ALIASES)}
     for node in graph.nodes:
-        for op in (*SCOPES, *ORDERS):
-            if node.target is op.overloadpacket:
-                node.target = op
+        target = known.get(node.target, node.target) if node.op == "call_function" else None
+        if target in ALIASES:
+            node.meta[_SPACE] = target.namespace
+            node.target = ALIASES[target]
+            node.args = node.args[:len(node.target._schema.arguments)]
+            node.kwargs = {}
+        elif target is not None:
+            node.target = target
+
+
+def _named(node: fx.Node, op: str) -> str:
+    return f"torch.ops.{node.meta.get(_SPACE, 'millstream')}.{op}"
 
 
 def walk(graph: fx.Graph, outer: Blocks = ()) -> Iterator[tuple[fx.Node, Blocks]]:
@@ -74,11 +88,11 @@ def walk(graph: fx.Graph, outer: Blocks = ()) -> Iterator[tuple[fx.Node, Blocks]
         if node.target is EXIT:
             if not stack:
                 raise ScopeError(f"scope_exit{place_of(node)} closes a scope that is not open: before it, you must first "
-                                 f"call the torch.ops.millstream.scope_enter operator. {_BREAK}")
+                                 f"call the {_named(node, 'scope_enter')} operator. {_BREAK}")
             stack.pop()
     if stack:
         listed = "; ".join(f"{node.args}{place_of(node)}" for node, _ in stack)
-        raise ScopeError("there is no paired call to the torch.ops.millstream.scope_exit operator for "
+        raise ScopeError(f"there is no paired call to the {_named(stack[0][0], 'scope_exit')} operator for "
                          f"scope_enter {listed}. {_BREAK}")
 
 

@@ -13,20 +13,29 @@ from typing import Any
 import torch
 from torch import fx
 
-MARKERS = torch.library.Library("millstream", "FRAGMENT")
+_LIBRARIES: dict[str, torch.library.Library] = {}
 _UNIT = "CompositeExplicitAutograd"  # one kernel for every device; works for operators without tensors
 
 
-def define(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], *, side_effect: bool) -> None:
-    """Defines `millstream::schema` once in this process; a second import finds it and leaves it alone."""
+def library(space: str) -> torch.library.Library:
+    """The library of a name space, which lives as long as the process."""
+    if space not in _LIBRARIES:
+        _LIBRARIES[space] = torch.library.Library(space, "FRAGMENT")
+    return _LIBRARIES[space]
+
+
+def define(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], *, side_effect: bool,
+           space: str = "millstream") -> None:
+    """Defines `space::schema` once in this process; a second import finds it and leaves it alone."""
     name = schema.split("(")[0]
-    if hasattr(torch.ops.millstream, name):
+    if hasattr(getattr(torch.ops, space), name):
         return
-    MARKERS.define(schema)
-    MARKERS.impl(name, kernel, _UNIT)
-    torch.library.register_fake(f"millstream::{name}", fake, lib=MARKERS)
+    lib = library(space)
+    lib.define(schema)
+    lib.impl(name, kernel, _UNIT)
+    torch.library.register_fake(f"{space}::{name}", fake, lib=lib)
     if side_effect:
-        keep(getattr(torch.ops.millstream, name).default)
+        keep(getattr(getattr(torch.ops, space), name).default)
 
 
 def keep(op: Callable[..., Any]) -> None:

@@ -49,7 +49,7 @@ class Backend:
                 graph = compile_graph(aot_gm, aot_inputs, kind, f"graph_{next(_numbers)}", entered, config)
                 self._graphs.add(graph)
                 ALL.add(graph)
-                return compat.boxed(lambda arguments: graph(arguments))
+                return compat.boxed(self.runnable(graph))
             return compile_one
 
         return compat.aot(gm, inputs, forward=compiler("forward"), backward=compiler("backward"),
@@ -59,6 +59,10 @@ class Backend:
     def graphs(self) -> list[CompiledGraph]:
         """The graphs that it compiled and that are still in use, oldest first."""
         return self._graphs.alive()
+
+    def runnable(self, graph: CompiledGraph) -> Callable[[list[Any]], Any]:
+        """What PyTorch calls for each run of a graph, with the list of its inputs."""
+        return lambda arguments: graph(arguments)
 
     def _say_what_is_ignored(self, config: CompilerConfig, mode: str | None, ignored: dict[str, Any]) -> None:
         texts = [f"option {name} has no effect here" for name in config.without_effect()]
