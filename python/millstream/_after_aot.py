@@ -12,7 +12,9 @@ import warnings
 
 from torch import fx
 
+from . import _torch_compat as compat
 from ._before_aot import carried
+from ._fx import place_of
 from ._markers import ENTER, ORDERS, SCOPES
 from ._scopes import Blocks, merged, sentence, walk
 from .errors import ScopeError, ScopeWarning
@@ -39,6 +41,16 @@ def strip_markers(gm: fx.GraphModule, *, orders: bool) -> None:
     for node in reversed(list(gm.graph.nodes)):
         if node.target in gone and not node.users:
             gm.graph.erase_node(node)
+
+
+def prepare_joint(gm: fx.GraphModule) -> None:
+    """Takes scope markers out of a joint graph: its meta data has the blocks. With checkpoints, for which PyTorch
+    allows no operator with side effects, the calls that order by hand go too, and a warning says so."""
+    orders = any(map(compat.is_recomputed, gm.graph.nodes))
+    lost = [f"{node.target}{place_of(node)}" for node in gm.graph.nodes if node.target in ORDERS] if orders else []
+    strip_markers(gm, orders=orders)
+    if lost:
+        warnings.warn(f"checkpoints drop orders by hand, so these have no effect: {', '.join(lost)}", ScopeWarning, stacklevel=2)
 
 
 def strip_branches(gm: fx.GraphModule) -> list[str]:

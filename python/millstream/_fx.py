@@ -11,9 +11,14 @@ from typing import Any
 import torch
 from torch import fx
 
+from . import _torch_compat as compat
+
 Shape = list[int | str]
 Desc = tuple[str, Shape]
 
+_ELEMENT_TYPES = {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                  "uint64", "bool", "complex64", "complex128", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+                  "float8_e5m2fnuz", "float8_e8m0fnu"}
 _FRAME = re.compile(r'File "(.+)", line (\d+)')
 
 
@@ -55,9 +60,13 @@ def dimension(size: Any) -> int | str:
 
 
 def desc_of(value: Any) -> Desc:
-    """Element type and shape of a value; a number counts as a scalar of 64 bits."""
+    """Element type and shape of a value; a number counts as a scalar of 64 bits, and element types that the
+    library does not know count as unsigned integers of their size."""
     if isinstance(value, torch.Tensor):
-        return str(value.dtype).removeprefix("torch."), [dimension(s) for s in value.shape]
+        name = str(value.dtype).removeprefix("torch.")
+        if name not in _ELEMENT_TYPES:
+            name = f"uint{min(8 * value.dtype.itemsize, 64)}"
+        return name, [dimension(s) for s in value.shape]
     return ("float64" if isinstance(value, (float, torch.SymFloat)) else "int64"), []
 
 
@@ -74,3 +83,8 @@ def is_symbolic(graph: fx.Graph) -> bool:
             elif isinstance(value, (list, tuple)):
                 stack.extend(value)
     return False
+
+
+def other_devices(graph: fx.Graph) -> list[str]:
+    """The types of devices other than the CPU that tensors of the graph are on."""
+    return sorted({t.device.type for node in graph.nodes for t in compat.tensors_of(node)} - {"cpu"})

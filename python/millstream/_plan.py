@@ -14,7 +14,7 @@ from . import _torch_compat as compat
 from ._after_aot import (BlocksOf, blocks_by_markers, blocks_by_meta, compare_carriers, strip_branches, strip_markers)
 from ._convert import Lowered, build, host_nodes, is_operator, lower
 from ._dumps import write_data_dump, write_graphs
-from ._fx import is_symbolic
+from ._fx import is_symbolic, other_devices
 from ._hazards import add_hazards
 from ._markers import LABEL
 from ._orders import After, hand_orders, rebind_waits
@@ -28,7 +28,11 @@ DYNAMIC_ENVIRONMENT = "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
 
 @dataclass
 class CompiledGraph:
-    """One graph, its plan and what runs it. `kind` is inference, forward or backward. Threads may run it at once."""
+    """One graph, its plan and what runs it. `kind` is inference, forward or backward. Threads may run it at once.
+
+    A graph with values of another device than the CPU runs in its list's order on the caller's thread, whose
+    current stream of that device is what the caller's own work is ordered by.
+    """
 
     kind: str
     name: str
@@ -38,11 +42,17 @@ class CompiledGraph:
     program: Program
     runner: Any
     warnings: list[str]
+    on_cpu: bool
 
     def __call__(self, arguments: list[Any]) -> Any:
         """One run; `arguments` is emptied."""
         cells, calls = self.program.start(arguments)
-        self.runner.run(calls)
+        if self.on_cpu:
+            self.runner.run(calls)
+        else:
+            for call in calls:
+                if call is not None:
+                    call()
         return self.program.finish(cells)
 
 
@@ -78,6 +88,7 @@ def blocks_of(gm: fx.GraphModule, inputs: Any, kind: str, config: CompilerConfig
         if run is not None:
             run(gm, inputs, config)
             settle(gm.graph)
+            compat.complete(gm.graph)
     blocks = blocks_by_markers(gm.graph, base)
     strip_markers(gm, orders=False)
     return blocks
@@ -152,6 +163,10 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
         report.say(text.removeprefix("warning: "), PlanWarning)
     if kind != "backward":
         _report_lost(entered, lowered, plan, report)
+    devices = other_devices(gm.graph)
+    if devices:
+        report.say(f"the graph has values on {', '.join(devices)}: its operators run one after another on the caller's "
+                   "stream there; the plan's streams are used for CPU tensors only")
     program = Program(gm, lowered, lambda i: plan.stream_of(i) is not None)
     return CompiledGraph(kind, name, compat.compile_id(), lowered, plan, program,
-                         _core.Runner(plan, workers=config.workers), report.texts)
+                         _core.Runner(plan, workers=config.workers), report.texts, not devices)

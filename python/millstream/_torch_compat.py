@@ -50,14 +50,43 @@ def keep(op: Callable[..., Any]) -> None:
 
 
 def aot(gm: fx.GraphModule, inputs: Sequence[Any], *, forward: Callable[..., Any], backward: Callable[..., Any],
-        inference: Callable[..., Any], decompositions: dict[Any, Any]) -> Callable[..., Any]:
-    """AOTAutograd over Dynamo's graph. Its partitioner runs no common-subexpression pass, which would merge
-    equal operators of two streams."""
+        inference: Callable[..., Any], before_partition: Callable[[fx.GraphModule], None],
+        decompositions: dict[Any, Any]) -> Callable[..., Any]:
+    """AOTAutograd over Dynamo's graph, without the search for common subexpressions that the partitioner may
+    run (for checkpoints it does): it would merge equal operators of two streams. `before_partition` sees the
+    joint graph of training."""
     from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch import config
     from torch._functorch.partitioners import default_partition
-    return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
-                        decompositions=decompositions, partition_fn=default_partition,
-                        keep_inference_input_mutations=True)(gm, inputs)
+
+    def partition(joint: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        before_partition(joint)
+        return default_partition(joint, *args, **kwargs)
+
+    with config.patch(cse=False):
+        return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
+                            decompositions=decompositions, partition_fn=partition,
+                            keep_inference_input_mutations=True)(gm, inputs)
+
+
+def is_recomputed(node: fx.Node) -> bool:
+    """True for operators of a checkpoint, which the backward graph may run again."""
+    return node.meta.get("recompute") is not None
+
+
+def complete(graph: fx.Graph) -> None:
+    """Gives the nodes that passes of users added without a value their (fake) value, in graph order."""
+    from torch._guards import detect_fake_mode
+    mode = detect_fake_mode([t for node in graph.nodes for t in tensors_of(node)])
+    for node in graph.nodes:
+        if node.op != "call_function" or "val" in node.meta:
+            continue
+        if mode is None or any("val" not in n.meta for n in node.all_input_nodes):
+            node.meta["val"] = None
+            continue
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        with mode:
+            node.meta["val"] = node.target(*args, **kwargs)
 
 
 def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -84,10 +113,10 @@ def tensors_of(node: fx.Node) -> Iterator[torch.Tensor]:
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:
-    """One number for all tensors over one storage; None for tensors without (sparse ones)."""
+    """One number for all tensors over one storage; None for tensors without one."""
     try:
         return tensor.untyped_storage()._cdata
-    except NotImplementedError:
+    except (NotImplementedError, RuntimeError):
         return None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from torch import fx
 
 from . import _torch_compat as compat
+from ._after_aot import prepare_joint
 from ._before_aot import annotate
 from ._plan import CompiledGraph, compile_graph
 from ._register import ALL, Register
@@ -53,7 +54,8 @@ class Backend:
             return compile_one
 
         return compat.aot(gm, inputs, forward=compiler("forward"), backward=compiler("backward"),
-                          inference=compiler("inference"), decompositions=self.decompositions)
+                          inference=compiler("inference"), before_partition=prepare_joint,
+                          decompositions=self.decompositions)
 
     @property
     def graphs(self) -> list[CompiledGraph]:

@@ -253,6 +253,33 @@ class PassesOfUsers(unittest.TestCase):
         self.assertEqual(attributes(graph, "Add"), ("outer", "4", False))
 
 
+    def test_operators_that_a_pass_adds_need_no_meta_data(self):
+        def change(gm):
+            mm = next(n for n in gm.graph.nodes if n.target is torch.ops.aten.mm.default)
+            with gm.graph.inserting_after(mm):
+                twice = gm.graph.call_function(torch.ops.aten.mul.Tensor, (mm, 2))
+            mm.replace_all_uses_with(twice, delete_user_cb=lambda user: user is not twice)
+        with support.quiet(), torch.no_grad():
+            made = support.config(post_grad_custom_pre_pass=lambda gm, inputs, config: change(gm))
+            compiled, backend = support.compiled_by(lambda a, b: torch.mm(a, b) + 1, made)
+            self.assertTrue(torch.equal(compiled(*FOUR[:2]), torch.mm(*FOUR[:2]) * 2 + 1))
+            self.assertEqual(named(backend.graphs[0], "Mul").outputs, [("float32", [2, 2])])
+
+
+class Devices(unittest.TestCase):
+    def test_values_of_other_devices_run_in_order_and_a_warning_says_so(self):
+        def model(a, b):
+            with npu_stream_switch("1"):
+                return torch.mm(a, b) + 1
+        with support.quiet() as said, torch.no_grad():
+            compiled, _ = support.compiled_by(model)
+            self.assertEqual(compiled(torch.ones(2, 3, device="meta"), torch.ones(3, 4, device="meta")).shape, (2, 4))
+        self.assertTrue(any("values on meta" in text for text in support.texts(said)))
+
+    def test_element_types_that_the_library_does_not_know(self):
+        run(lambda a: a.to(torch.complex32).real + 1, [torch.ones(2, 2)])
+
+
 class Dumps(unittest.TestCase):
     def test_a_data_dump_scope_and_layers_go_into_one_file(self):
         import glob

@@ -58,6 +58,7 @@ class RandomPrograms(unittest.TestCase):
                     with support.played(order):
                         got = compiled(*again, self.event)
                     self.assertTrue(support.same((got, again), (want, theirs)), f"results differ, order {order}")
+        self.assertFalse([text for text in support.texts(said) if "are unclear" in text])
         for graph in backend.graphs:
             self.assertEqual(graph.plan.verify(), [])
         placed = {o.attributes.get("_user_stream_label") for g in backend.graphs for i, o in enumerate(g.lowered.operators)
