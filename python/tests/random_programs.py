@@ -15,10 +15,11 @@ from millstream import ops, scope
 
 SIZE = 4
 _UNARY = ("torch.tanh({a})", "{a} * 0.5", "{a} + 1", "torch.relu({a})", "torch.softmax({a}, 1)", "{a}.abs()", "{a}.clone()",
-          "{a}.t().contiguous()", "torch.nn.functional.layer_norm({a}, (4,))")
+          "{a}.t().contiguous()", "torch.nn.functional.layer_norm({a}, ({a}.shape[1],))", "{a} * {a}.shape[0]")
+_RANDOM = ("torch.rand_like({a}) + {a}",)  # not for training: there PyTorch drops draws that nobody reads
 _BINARY = ("{a} + {b}", "{a} - {b}", "torch.mm({a}, {b}) * 0.2", "torch.addmm({a}, {b}, {a}) * 0.1", "torch.where({a} > 0, {a}, {b})",
-           "torch.cat([{a}, {b}])[1:5]", "torch.stack([{a}, {b}]).mean(0)")
-_VIEW = ("{a}.t()", "{a}.view(16).view(4, 4)", "{a}.transpose(0, 1)", "{a}[:]", "{a}.unsqueeze(0).squeeze(0)", "{a}.split(2)")
+           "torch.cat([{a}, {b}])[1:1 + {a}.shape[0]]", "torch.stack([{a}, {b}]).mean(0)")
+_VIEW = ("{a}.t()", "{a}.reshape(-1).view({a}.shape[0], -1)", "{a}.transpose(0, 1)", "{a}[:]", "{a}.unsqueeze(0).squeeze(0)", "{a}.chunk(2)")
 _INPLACE = ("{a}.add_(1)", "{a}.mul_(0.5)", "{a}.copy_({b}.clone())", "{a}[0].add_({b}[1].clone())", "{a}.t().add_({b}.clone())")
 _LABELS = ("1", "2", "side", "main")
 
@@ -56,12 +57,13 @@ class _Writer:
     def statement(self, depth: int) -> None:
         a, b, name, roll = self.pick(), self.pick(), self.fresh(), self.rng.random()
         if roll < 0.2:
-            self.say(depth, f"{name} = " + self.rng.choice(_UNARY).format(a=a))
+            choices = _UNARY if self.training else _UNARY + _RANDOM
+            self.say(depth, f"{name} = " + self.rng.choice(choices).format(a=a))
         elif roll < 0.45:
             self.say(depth, f"{name} = " + self.rng.choice(_BINARY).format(a=a, b=b))
         elif roll < 0.55:
             view = self.rng.choice(_VIEW).format(a=a)
-            self.say(depth, f"{name} = " + (f"torch.cat({view}[::-1])" if "split" in view else view))
+            self.say(depth, f"{name} = " + (f"torch.cat({view}[::-1])" if "chunk" in view else view))
         elif roll < 0.65:
             if not self.training or a not in ("x0", "x1", "x2"):
                 self.say(depth, ("" if not self.training else f"{a} = {a} * 1; ") + self.rng.choice(_INPLACE).format(a=a, b=b))
@@ -123,7 +125,7 @@ def program(seed: int, *, training: bool = False, statements: int = 14) -> Progr
     return Program(text, space["program"], writer.labels)
 
 
-def inputs(seed: int, *, training: bool = False) -> list[torch.Tensor]:
+def inputs(seed: int, *, training: bool = False, size: int = SIZE) -> list[torch.Tensor]:
     """Three square matrices of a seed."""
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(SIZE, SIZE, generator=generator).requires_grad_(training) for _ in range(3)]
+    return [torch.randn(size, size, generator=generator).requires_grad_(training) for _ in range(3)]

@@ -4,9 +4,9 @@
 import contextlib
 import unittest
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
-import torch_support as support
 from millstream import ops
 from millstream.scope import limit_core_num, npu_stream_switch, npu_wait_tensor, super_kernel
 from test_torch_storage import in_every_order

@@ -5,9 +5,9 @@ import os
 import unittest
 from unittest import mock
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
-import torch_support as support
 from millstream.scope import npu_stream_switch, npu_wait_tensor
 
 

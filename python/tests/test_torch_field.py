@@ -3,10 +3,10 @@
 
 import unittest
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
 import millstream
-import torch_support as support
 from millstream import scope
 from millstream.scope import npu_stream_switch, npu_wait_tensor
 from test_torch_storage import in_every_order

@@ -3,9 +3,9 @@
 
 import unittest
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
-import torch_support as support
 from millstream import ScopeError, ops, scope
 from millstream.scope import limit_core_num, npu_stream_switch, npu_wait_tensor, op_never_timeout, super_kernel
 from torch_support import controls, label, named, operators, run

@@ -8,10 +8,10 @@ import threading
 import traceback
 import unittest
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
 import millstream
-import torch_support as support
 from millstream import _markers
 from millstream.scope import npu_stream_switch, npu_wait_tensor
 from torch_support import run

@@ -4,6 +4,7 @@
 import unittest
 import warnings
 
+import torch_support  # noqa: F401  (skips this file without PyTorch)
 import torch
 
 from millstream import _markers, config, ops, scope

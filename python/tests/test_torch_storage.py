@@ -3,9 +3,9 @@
 
 import unittest
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
-import torch_support as support
 from millstream.scope import npu_stream_switch, npu_wait_tensor
 from torch_support import controls, named, run
 

@@ -8,9 +8,9 @@ import tempfile
 import unittest
 from unittest import mock
 
+import torch_support as support  # skips this file without PyTorch
 import torch
 
-import torch_support as support
 from millstream.compat import torchair as shim
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))

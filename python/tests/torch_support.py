@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import random
+import unittest
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
+try:
+    import torch
+except ImportError as missing:
+    raise unittest.SkipTest("PyTorch is not installed") from missing
 
 import millstream
 from millstream._plan import CompiledGraph
