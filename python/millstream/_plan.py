@@ -68,9 +68,15 @@ class _Report:
             raise ScopeError(text)
         self.say(text)
 
-    def say(self, text: str, kind: type[Warning] = ScopeWarning) -> None:
+    def say(self, text: str) -> None:
         self.texts.append(text)
-        warnings.warn(text, kind, stacklevel=3)
+        warnings.warn(text, ScopeWarning, stacklevel=3)
+
+    def note(self, text: str, *, aloud: bool) -> None:
+        """What the library says of a plan: a warning where the user asked for streams, else only for `explain`."""
+        self.texts.append(text)
+        if aloud:
+            warnings.warn(text, PlanWarning, stacklevel=3)
 
 
 def blocks_of(gm: fx.GraphModule, inputs: Any, kind: str, config: CompilerConfig) -> BlocksOf:
@@ -159,8 +165,9 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     plan = _core.compile(graph, plan_options(lowered, is_symbolic(gm.graph), config))
     write_graphs(config, gm, graph, plan, name)
     write_data_dump(config, lowered)
+    labelled = any(LABEL in o.attributes for o in lowered.operators)
     for text in plan.warnings:
-        report.say(text.removeprefix("warning: "), PlanWarning)
+        report.note(text.removeprefix("warning: "), aloud=labelled)
     if kind != "backward":
         _report_lost(entered, lowered, plan, report)
     devices = other_devices(gm.graph)
