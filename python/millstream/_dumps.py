@@ -31,20 +31,15 @@ def graph_file(config: CompilerConfig, stage: str, number: str) -> str:
     return os.path.join(config.debug.graph_dump.path, name)
 
 
-def write_graphs(config: CompilerConfig, gm: fx.GraphModule, before: Any, plan: Any, name: str) -> None:
-    """Writes the graph before planning as text or FX code, and the plan's graph as nodes or text."""
+def write_graphs(config: CompilerConfig, gm: fx.GraphModule, plan: Any, name: str) -> None:
+    """Writes the graph as nodes, as text or as FX code. Planning edits no graph, so the file of the graph before
+    it and the file of the graph behind it hold the same."""
     kind = config.debug.graph_dump.type
     if kind is None:
         return
-    number = name.removeprefix("graph_")
-    if kind == "py":
-        texts = {"original": gm.print_readable(print_output=False)}
-    elif kind == "txt":
-        texts = {"original": before.text(), "optimized": plan.text()}
-    else:
-        texts = {"optimized": plan.dump("pbtxt")}
-    for stage, text in texts.items():
-        with open(graph_file(config, stage, number), "w", encoding="utf-8") as out:
+    text = gm.print_readable(print_output=False) if kind == "py" else plan.dump(kind)
+    for stage in ("original", "optimized"):
+        with open(graph_file(config, stage, name.removeprefix("graph_")), "w", encoding="utf-8") as out:
             out.write(text)
 
 

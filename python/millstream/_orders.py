@@ -61,7 +61,7 @@ def rebind_waits(graph: fx.Graph, blocks: BlocksOf, after: After) -> None:
         wait.meta = {**value.meta, "stack_trace": marker.meta.get("stack_trace"), REBOUND: True}
         blocks[wait] = blocks[marker]
         position[wait] = here
-        after.setdefault(wait, []).append(producer(dependency))
+        after[wait] = [*after.pop(marker, []), producer(dependency)]
         later = [u for u in value.users if position[u] > here and not (u is result and value.op == "placeholder")]
         for user in later:
             user.replace_input_with(value, wait)

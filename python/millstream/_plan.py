@@ -161,9 +161,8 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     add_hazards(gm.graph, after)
     gm.recompile()
     lowered = lower(gm, name, blocks, after)
-    graph = build(lowered)
-    plan = _core.compile(graph, plan_options(lowered, is_symbolic(gm.graph), config))
-    write_graphs(config, gm, graph, plan, name)
+    plan = _core.compile(build(lowered), plan_options(lowered, is_symbolic(gm.graph), config))
+    write_graphs(config, gm, plan, name)
     write_data_dump(config, lowered)
     labelled = any(LABEL in o.attributes for o in lowered.operators)
     for text in plan.warnings:

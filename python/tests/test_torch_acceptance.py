@@ -369,6 +369,28 @@ class Clients(unittest.TestCase):
                     self.assertEqual(said, [])
         in_every_order(self, self.model(True), args, orders=4)
 
+    def test_an_event_of_the_main_stream_and_one_to_join(self):
+        ops.release_tagged_events()
+        fork, join = ops.npu_create_tagged_event("fork"), ops.npu_create_tagged_event("join")
+
+        def model(a, b):
+            first = torch.mm(a, b)
+            ops.npu_tagged_event_record(fork)
+            main = first - b
+            with switch("aux"):
+                ops.npu_tagged_event_wait(fork)
+                side = torch.tanh(a)
+                ops.npu_tagged_event_record(join)
+            ops.npu_tagged_event_wait(join)
+            return main * 2, side
+        (graph,), said = run(model, [x(0, 4, 4), x(1, 4, 4)])
+        self.assertEqual((controls(graph, "Tanh"), controls(graph, "Mul")), (["MatMul"], ["Tanh"]))
+        self.assertEqual(said, [])
+
+    def test_a_stream_object_in_the_place_of_a_label_is_refused_by_name(self):
+        with self.assertRaisesRegex(TypeError, "argument 'stream_tag' must be str"):
+            npu_stream_switch(object(), enable_inner_parallel=True)
+
     def test_the_same_on_a_machine_of_continuous_integration(self):
         import os
         import subprocess

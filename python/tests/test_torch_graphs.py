@@ -281,6 +281,35 @@ class Devices(unittest.TestCase):
 
 
 class Dumps(unittest.TestCase):
+    def dumped(self, kind):
+        import os
+        import tempfile
+
+        def model(a, b, c, d):
+            add = a + b
+            with npu_stream_switch("1"):
+                npu_wait_tensor(d, add)
+                mm = torch.mm(c, d)
+            with npu_stream_switch("2"):
+                npu_wait_tensor(d, mm)
+                return add, mm, c + d
+        with tempfile.TemporaryDirectory() as folder:
+            run(model, FOUR, support.config(debug__graph_dump__type=kind, debug__graph_dump__path=os.path.join(folder, "new")))
+            files = sorted(os.listdir(os.path.join(folder, "new")))
+            self.assertRegex(files[0], rf"^dynamo_optimized_graph_\d+_rank_0_pid_\d+_ts_\d{{20}}\.{kind}$")
+            self.assertRegex(files[1], r"^dynamo_original_graph_")
+            with open(os.path.join(folder, "new", files[0]), encoding="utf-8") as file:
+                return file.read()
+
+    def test_nodes_with_labels_and_control_inputs(self):
+        text = self.dumped("pbtxt")
+        for part in ('input: "^Add"', 'input: "^MatMul"', "_user_stream_label", 'name: "Identity_1"'):
+            self.assertIn(part, text)
+
+    def test_text_and_code(self):
+        self.assertIn("_user_stream_label", self.dumped("txt"))
+        self.assertIn("torch.ops.aten.mm.default", self.dumped("py"))
+
     def test_a_data_dump_scope_and_layers_go_into_one_file(self):
         import glob
         import json
@@ -465,6 +494,17 @@ class Orders(unittest.TestCase):
         (graph,), said = run(model, FOUR)
         self.assertEqual(controls(graph, "Mul"), ["Identity"])
         self.assertEqual(said, [])
+
+    def test_a_wait_for_a_view_comes_after_the_wait_for_what_it_views(self):
+        def model(x, y, c, d):
+            v = d.view(4)
+            m, n = torch.mm(x, y), x - y
+            npu_wait_tensor(d, m)
+            npu_wait_tensor(v, n)
+            return m, n, v * 2
+        (graph,), said = run(model, FOUR)
+        self.assertEqual(sorted(controls(graph, "Identity_1")), ["Identity", "Sub"])
+        self.assertEqual(len(said), 0)
 
     def test_a_wait_behind_a_write_names_the_written_value(self):
         def model(x, y, c, d):

@@ -187,7 +187,7 @@ class Generators(unittest.TestCase):
 
 
 class Views(unittest.TestCase):
-    """The programs about views in and around scopes: boundary, exit, several, nested, mixed, deep, views only."""
+    """The programs about views in and around scopes."""
 
     def test_programs(self):
         def boundary(a, b):
@@ -237,10 +237,35 @@ class Views(unittest.TestCase):
             with npu_stream_switch("1"):
                 r = torch.cat([q, p])
             return r.unbind(0)[1] + b.chunk(2, 1)[0].sum()
-        for model in (boundary, leaving, several, nested, mixed, deep, only, pieces):
+        def stream(a, b):
+            with npu_stream_switch("1"):
+                m = torch.mm(a, b).t()
+            return m.t() + a
+
+        def through(a, b):
+            v = a.t()
+            with npu_stream_switch("1"):
+                v = v[1:]
+            with npu_stream_switch("2"):
+                v = v.unsqueeze(0)
+            with npu_stream_switch("3"):
+                return v.expand(2, 3, 4).sum(0) @ b
+
+        def written(a, b):
+            c = a * 1
+            v = c.t()
+            with npu_stream_switch("1"):
+                v[0].add_(b[0])
+            with npu_stream_switch("2"):
+                return c + b, v.view(2, 2, 4) if v.is_contiguous() else v.reshape(2, 2, 4)
+
+        for model in (boundary, leaving, several, nested, mixed, deep, only, pieces, stream, through, written):
             with self.subTest(model.__name__):
                 in_every_order(self, model, [x(0), x(1)], orders=4)
                 run(model, [x(0), x(1)])
+        with self.subTest("disabled"):
+            _, said = run(boundary, [x(0), x(1)], support.config(experimental_config__enable_view_optimize=False))
+            self.assertEqual(said, ["option experimental_config.enable_view_optimize has no effect here"])
 
 
 class Lifetimes(unittest.TestCase):

@@ -216,7 +216,7 @@ class Example(unittest.TestCase):
             dumps = [name for name in os.listdir(folder) if name.endswith(".pbtxt")]
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("user_stream_label: 1", done.stdout)
-        self.assertEqual(len(dumps), 1)
+        self.assertEqual(len(dumps), 2)
 
 
 if __name__ == "__main__":
