@@ -65,12 +65,11 @@ compat.define("scope_enter(str[] keys, str[] values) -> ()", _eager_enter, _noth
 compat.define("scope_exit() -> ()", _nothing, _nothing, side_effect=True)
 compat.define("wait_marker(Tensor self, Tensor dependency) -> ()", _nothing, _nothing, side_effect=True)
 compat.define("wait_tensor(Tensor self, Tensor dependency) -> Tensor", lambda s, d: s.clone(),
-              lambda s, d: torch.empty_like(s), side_effect=False)
+              lambda s, d: torch.empty_like(s), side_effect=False, backward=lambda ctx, grad: (grad, None))
 compat.define("record() -> Tensor", _token, _token, side_effect=True)
 compat.define("wait(Tensor[] x) -> ()", _nothing, _nothing, side_effect=True)
 compat.define("tagged_event_record(str tag) -> ()", _nothing, _nothing, side_effect=True)
 compat.define("tagged_event_wait(str tag) -> ()", _nothing, _nothing, side_effect=True)
-torch.library.register_autograd("millstream::wait_tensor", lambda ctx, grad: (grad, None), lib=compat.library("millstream"))
 
 ENTER = torch.ops.millstream.scope_enter.default
 EXIT = torch.ops.millstream.scope_exit.default

@@ -9,6 +9,7 @@ no stream, they hand a value on) are worked out by their readers.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -146,16 +147,16 @@ class Program:
         for node, call, read in self._host_steps:
             self._put(cells, node, call(cells))
         calls: list[Callable[[], None] | None] = [None] * len(self._lowered.operators)
-        inference = torch.is_inference_mode_enabled()
+        mode = torch.inference_mode if torch.is_inference_mode_enabled() else contextlib.nullcontext
         for i, node, call, read in self._steps:
-            calls[i] = self._bound(cells, i, node, call, read, inference)
+            calls[i] = self._bound(cells, i, node, call, read, mode)
         return cells, calls
 
     def _bound(self, cells: Cells, i: int, node: fx.Node, call: Fetch, read: list[int],
-               inference: bool) -> Callable[[], None]:
+               mode: Callable[[], Any]) -> Callable[[], None]:
         def run() -> None:
             try:
-                with torch.inference_mode(inference), compat.below_autograd():
+                with mode(), compat.below_autograd():
                     value = call(cells)
             except Exception as error:
                 operator = self._lowered.operators[i]

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
-_LIBRARIES: dict[str, torch.library.Library] = {}
+# Kept by PyTorch, so that operators outlive this module where a program imports it anew.
+_LIBRARIES: dict[str, torch.library.Library] = vars(torch.library).setdefault("_millstream_libraries", {})
 _UNIT = "CompositeExplicitAutograd"  # one kernel for every device; works for operators without tensors
 
 
@@ -25,7 +26,7 @@ def library(space: str) -> torch.library.Library:
 
 
 def define(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], *, side_effect: bool,
-           space: str = "millstream") -> None:
+           space: str = "millstream", backward: Callable[..., Any] | None = None) -> None:
     """Defines `space::schema` once in this process; a second import finds it and leaves it alone."""
     name = schema.split("(")[0]
     if hasattr(getattr(torch.ops, space), name):
@@ -34,6 +35,8 @@ def define(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], *,
     lib.define(schema)
     lib.impl(name, kernel, _UNIT)
     torch.library.register_fake(f"{space}::{name}", fake, lib=lib)
+    if backward is not None:
+        torch.library.register_autograd(f"{space}::{name}", backward, lib=lib)
     if side_effect:
         keep(getattr(getattr(torch.ops, space), name).default)
 

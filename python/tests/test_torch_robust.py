@@ -320,6 +320,24 @@ class Modes(unittest.TestCase):
             self.assertIn("MatMul", text)
             self.assertIn(text, millstream.explain())
 
+    def test_the_package_may_be_imported_anew(self):
+        program = ("import sys, gc, torch\n"
+                   "for _ in range(3):\n"
+                   "    import millstream\n"
+                   "    def model(a):\n"
+                   "        with millstream.scope.npu_stream_switch('s'):\n"
+                   "            return a + 1\n"
+                   "    backend = millstream.get_backend()\n"
+                   "    torch._dynamo.reset()\n"
+                   "    torch.compile(model, backend=backend, fullgraph=True)(torch.ones(2))\n"
+                   "    assert backend.graphs[0].lowered.operators[0].attributes['_user_stream_label'] == 's'\n"
+                   "    core = sys.modules['millstream._core']\n"
+                   "    for name in [n for n in sys.modules if n.startswith('millstream')]: del sys.modules[name]\n"
+                   "    sys.modules['millstream._core'] = core\n"
+                   "    del millstream, backend, model; gc.collect()\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_the_name_in_a_fresh_process(self):
         program = ("import torch\n"
                    "f = torch.compile(lambda a: a + 1, backend='millstream')\n"

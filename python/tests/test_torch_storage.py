@@ -165,6 +165,49 @@ class InPlaceByPasses(unittest.TestCase):
         self.assertIn("Zero", controls(backend.graphs[0], "Add"))
 
 
+class CustomOperators(unittest.TestCase):
+    def test_an_operator_of_the_user_that_writes(self):
+        @torch.library.custom_op("mstest::fill", mutates_args=("t",))
+        def fill(t: torch.Tensor, value: float) -> None:
+            t.fill_(value)
+
+        def model(a, b):
+            c = a * 1
+            with npu_stream_switch("1"):
+                r = c + b
+            with npu_stream_switch("2"):
+                fill(c, 3.0)
+                fill(a, 2.0)
+            with npu_stream_switch("3"):
+                return r, c * 2, a + b
+        in_every_order(self, model, [x(0), x(1)])
+
+    def test_an_operator_of_the_user_with_effects_outside(self):
+        said = []
+
+        @torch.library.custom_op("mstest::say", mutates_args=())
+        def say(t: torch.Tensor, text: str) -> torch.Tensor:
+            said.append(text)
+            return t.clone()
+
+        @say.register_fake
+        def _(t, text):
+            return torch.empty_like(t)
+
+        def model(a, b):
+            with npu_stream_switch("1"):
+                c = say(a, "first")
+            with npu_stream_switch("2"):
+                return c + say(c, "second")
+        with support.quiet(), torch.no_grad():
+            compiled, _ = support.compiled_by(model)
+            for seed in range(4):
+                said.clear()
+                with support.played(seed):
+                    compiled(x(0), x(1))
+                self.assertEqual(said, ["first", "second"])
+
+
 class Generators(unittest.TestCase):
     def test_random_operators_on_several_streams_draw_in_the_order_of_the_program(self):
         def model(a):
