@@ -42,8 +42,10 @@ def _eager_enter(keys: list[str], values: list[str]) -> None:
         once, why = named, ("a graph break fell into the block, or the back-end is not millstream; "
                             "torch.compile(..., fullgraph=True) shows where")
     text = f"scope ({named}) has no effect: this code runs eagerly, because {why}"
-    if getattr(getattr(region, "config", None), "strict_scopes", False):
-        raise ScopeError(text)
+    if region is not None:
+        backend, options = region
+        if options.get("strict_scopes", getattr(getattr(backend, "config", None), "strict_scopes", False)):
+            raise ScopeError(text)
     with _lock:
         if once in _said:
             return

@@ -168,9 +168,9 @@ def in_dispatch_mode() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0
 
 
-def region() -> Any:
-    """The back-end of the torch.compile call that this thread is in, None outside of all: code that runs inside
-    and is not compiled fell out at a graph break."""
+def region() -> tuple[Any, dict[str, Any]] | None:
+    """The back-end and the options of the torch.compile call that this thread is in, None outside of all: code
+    that runs inside and is not compiled fell out at a graph break."""
     try:
         from torch._C._dynamo.eval_frame import get_eval_frame_callback
     except ImportError:
@@ -180,7 +180,8 @@ def region() -> Any:
         return None
     while hasattr(found, "_torchdynamo_orig_backend"):
         found = found._torchdynamo_orig_backend
-    return getattr(found, "compiler_fn", found)
+    options = getattr(found, "kwargs", {}).get("options") or {}
+    return getattr(found, "compiler_fn", found), options
 
 
 def leave_untraced(*functions: Callable[..., Any]) -> None:

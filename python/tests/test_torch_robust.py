@@ -52,6 +52,12 @@ class Breaks(unittest.TestCase):
                 compiled(x(0, 2))
             del compiled, backend
 
+    def test_strict_scopes_by_an_option_of_torch_compile(self):
+        from millstream.backend import backend
+        torch._dynamo.reset()
+        with support.quiet(), torch.no_grad(), self.assertRaisesRegex(millstream.ScopeError, "label '1'"):
+            torch.compile(breaking, backend=backend, options={"strict_scopes": True})(x(0, 2))
+
     def test_a_break_between_blocks_costs_no_scope(self):
         def model(a):
             with npu_stream_switch("1"):

@@ -165,6 +165,78 @@ class InPlaceByPasses(unittest.TestCase):
         self.assertIn("Zero", controls(backend.graphs[0], "Add"))
 
 
+    def in_list_order(self, model, made):
+        """The results of every schedule must be those of the graph's list, whatever a pass has made of the model."""
+        with support.quiet(), torch.no_grad():
+            compiled, backend = support.compiled_by(model, made)
+            compiled(x(0), x(1))
+            (graph,) = backend.graphs
+            cells, calls = graph.program.start([x(0), x(1)])
+            for call in calls:
+                call()
+            want = [t.clone() for t in graph.program.finish(cells)]
+            for seed in range(12):
+                cells, calls = graph.program.start([x(0), x(1)])
+                support.play(graph, calls, seed)
+                self.assertTrue(support.same(graph.program.finish(cells), want), f"order {seed}")
+        return want
+
+    def test_the_result_of_a_write_is_what_was_written_to(self):
+        def change(gm):
+            for node in gm.graph.nodes:
+                if node.target is torch.ops.aten.mul.Tensor:
+                    node.target = torch.ops.aten.mul_.Tensor
+
+        def model(a, b):
+            c = torch.mm(a, b)
+            d = c * 2
+            with npu_stream_switch("2"):
+                r = c + 5
+            with npu_stream_switch("3"):
+                return r, d * 3
+        r, g = self.in_list_order(model, self.made(change))
+        torch.testing.assert_close(r, torch.mm(x(0), x(1)) * 2 + 5)
+
+    def write_last(self, gm, changed):
+        """A pass: what `changed` does, and then zeros into the product at the end of the list."""
+        mm = next(n for n in gm.graph.nodes if n.target is torch.ops.aten.mm.default)
+        changed(gm, mm)
+        with gm.graph.inserting_before(next(n for n in gm.graph.nodes if n.op == "output")):
+            gm.graph.call_function(torch.ops.aten.zero_.default, (mm,))
+
+    def test_a_view_is_known_by_its_schema_where_its_meta_data_is_another_operators(self):
+        def changed(gm, mm):
+            for node in gm.graph.nodes:
+                if node.target is torch.ops.aten.clone.default:
+                    node.target = torch.ops.aten.alias.default
+
+        def model(a, b):
+            c = torch.mm(a, b)
+            with npu_stream_switch("1"):
+                return c.clone() + 1
+        (result,) = self.in_list_order(model, self.made(lambda gm: self.write_last(gm, changed)))
+        torch.testing.assert_close(result, torch.mm(x(0), x(1)) + 1)
+
+    def test_a_view_is_known_by_its_memory_where_it_has_no_schema(self):
+        def flat(t):
+            return t.view(-1)
+
+        def changed(gm, mm):
+            with gm.graph.inserting_after(mm):
+                view = gm.graph.call_function(flat, (mm,))
+            for node in gm.graph.nodes:
+                if node.target is torch.ops.aten.add.Tensor:
+                    node.args = (view, 1)
+                    del node.meta["val"]
+
+        def model(a, b):
+            c = torch.mm(a, b)
+            with npu_stream_switch("1"):
+                return c + 1
+        (result,) = self.in_list_order(model, self.made(lambda gm: self.write_last(gm, changed)))
+        torch.testing.assert_close(result, torch.mm(x(0), x(1)).view(-1) + 1)
+
+
 class CustomOperators(unittest.TestCase):
     def test_an_operator_of_the_user_that_writes(self):
         @torch.library.custom_op("mstest::fill", mutates_args=("t",))

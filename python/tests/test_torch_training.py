@@ -61,6 +61,15 @@ class Labels(unittest.TestCase):
         self.assertEqual(support.controls(forward, "Identity"), ["MatMul"])
         self.assertFalse(support.operators(backward, "Identity"))
 
+    def test_a_value_that_only_the_backward_graph_reads_later_does_not_give_a_wait_effect(self):
+        def model(a, b):
+            c = a * b
+            npu_wait_tensor(b, c)
+            return c
+        _, said = trained(self, model, [x(0, 4, 4), x(1, 4, 4)])
+        self.assertEqual(len(said), 1)
+        self.assertIn("npu_wait_tensor", said[0])
+
     def test_equal_operators_of_two_labels_stay_two(self):
         def model(a, b):
             with npu_stream_switch("1"):
