@@ -13,10 +13,9 @@ import warnings
 from torch import fx
 
 from . import _torch_compat as compat
-from ._before_aot import carried
 from ._fx import place_of
 from ._markers import ENTER, ORDERS, SCOPES
-from ._scopes import Blocks, merged, sentence, walk
+from ._scopes import Blocks, carried, merged, sentence, walk
 from .errors import ScopeError, ScopeWarning
 
 BlocksOf = dict[fx.Node, Blocks]
@@ -26,7 +25,9 @@ def compare_carriers(graph: fx.Graph, strict: bool) -> None:
     """Reports nodes whose meta data and markers disagree. Nodes that AOT made itself have no meta data."""
     for node, blocks in walk(graph):
         meta = carried(node)
-        if node.op != "call_function" or node.target in SCOPES or meta is None or merged(meta) == merged(blocks):
+        if node.op != "call_function" or node.target in SCOPES or meta is None or compat.is_replayed(node):
+            continue
+        if merged(meta) == merged(blocks):
             continue
         text = (f"scopes around node {node.name} ({node.target}) are unclear: its markers say {sentence(blocks)}, its "
                 f"meta data {sentence(meta)}; the markers count")
@@ -72,5 +73,12 @@ def blocks_by_meta(graph: fx.Graph) -> BlocksOf:
 
 
 def blocks_by_markers(graph: fx.Graph, base: BlocksOf) -> BlocksOf:
-    """The blocks of every node: those of `base`, and inside them those of the markers in the graph."""
-    return {node: base.get(node, ()) + blocks for node, blocks in walk(graph)}
+    """The blocks of every node: those of `base`, and inside them those of the markers in the graph.
+
+    A view that AOTAutograd takes again behind a write stands where it is used; it keeps the blocks it was written in.
+    """
+    found = {node: base.get(node, ()) + blocks for node, blocks in walk(graph)}
+    for node in graph.nodes:
+        if node not in base and compat.is_replayed(node) and carried(node) is not None:
+            found[node] = carried(node) or ()
+    return found

@@ -11,10 +11,7 @@ from __future__ import annotations
 from torch import fx
 
 from ._markers import ENTER
-from ._scopes import Block, Blocks, settle, walk
-
-CARRIER = "millstream.blocks"
-
+from ._scopes import CARRIER, Block, Blocks, settle, walk
 
 def annotate(gm: fx.GraphModule, outer: Blocks = ()) -> list[Block]:
     """Writes the blocks of every node into its meta data; returns all blocks, graphs of branches included.
@@ -36,9 +33,3 @@ def annotate(gm: fx.GraphModule, outer: Blocks = ()) -> list[Block]:
         if isinstance(child, fx.GraphModule):
             found += annotate(child, around_calls.get(name, outer))
     return found
-
-
-def carried(node: fx.Node) -> Blocks | None:
-    """The blocks in a node's meta data; None if it has none."""
-    custom = node.meta.get("custom")
-    return custom.get(CARRIER) if isinstance(custom, dict) else None

@@ -44,13 +44,24 @@ class Block:
 Blocks = tuple[Block, ...]
 
 
+CARRIER = "millstream.blocks"
+
+
+def carried(node: fx.Node) -> Blocks | None:
+    """The blocks in a node's meta data; None if it has none."""
+    custom = node.meta.get("custom")
+    return custom.get(CARRIER) if isinstance(custom, dict) else None
+
+
 def open_block(node: fx.Node) -> Block:
-    """The block that an enter node opens."""
+    """The block that an enter node opens: the one in its meta data, so that it stays the same behind AOTAutograd."""
     keys, values = node.args
     if len(keys) != len(values):
         raise ScopeError(f"scope_enter{place_of(node)} has {len(keys)} keys and {len(values)} values; "
                          "give each key one value")
-    return Block(next(_ids), tuple(zip(keys, values)), source_of(node))
+    pairs = tuple(zip(keys, values))
+    known = carried(node)
+    return known[-1] if known and known[-1].pairs == pairs else Block(next(_ids), pairs, source_of(node))
 
 
 _SPACE = "millstream.space"

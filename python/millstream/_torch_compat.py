@@ -77,6 +77,11 @@ def is_recomputed(node: fx.Node) -> bool:
     return node.meta.get("recompute") is not None
 
 
+def is_replayed(node: fx.Node) -> bool:
+    """True for views that functionalisation takes again because their base was written to."""
+    return bool(node.meta.get("is_functional_regenerated"))
+
+
 def complete(graph: fx.Graph) -> None:
     """Gives the nodes that passes of users added without a value their (fake) value, in graph order."""
     from torch._guards import detect_fake_mode

@@ -44,6 +44,7 @@ class Breaks(unittest.TestCase):
             compiled, _ = support.compiled_by(breaking, fullgraph=False)
             self.assertTrue(torch.equal(compiled(x(0, 2)), (x(0, 2) + 1) * 2))
         self.assertTrue(any("label '1'" in str(w.message) and "graph break" in str(w.message) for w in said))
+        self.assertEqual({w.category for w in said}, {millstream.ScopeWarning}, "PyTorch looked into the markers")
 
     def test_strict_scopes_turn_it_into_an_error(self):
         with support.quiet(), torch.no_grad():

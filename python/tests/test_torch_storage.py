@@ -383,6 +383,22 @@ class Views(unittest.TestCase):
             self.assertEqual(said, ["option experimental_config.enable_view_optimize has no effect here"])
 
 
+    def test_a_view_taken_again_behind_a_write_keeps_the_scope_it_was_written_in(self):
+        def model(a, b):
+            with npu_stream_switch("outer"):
+                with npu_stream_switch("1"):
+                    v = a.t()
+                m = torch.mm(b, b)
+            with npu_stream_switch("2"):
+                a[0].add_(b[1])
+                w = v * 2
+            return v + b, w, m
+        (graph,) = in_every_order(self, model, [x(0), x(1)])
+        _, said = run(model, [x(0), x(1)])
+        self.assertEqual(said, [])
+        self.assertEqual({o.attributes.get("_user_stream_label") for o in support.operators(graph, "Transpose")}, {"1"})
+
+
 class Lifetimes(unittest.TestCase):
     def test_a_value_is_freed_when_its_last_reader_has_run(self):
         seen = []

@@ -97,6 +97,17 @@ class Labels(unittest.TestCase):
             labels = {o.attributes.get("_user_stream_label") for o in support.operators(graph, "MatMul")}
             self.assertEqual(labels, {"1", "2"}, graph.kind)
 
+    def test_a_scope_around_a_checkpoint_reaches_inside(self):
+        from torch.utils.checkpoint import checkpoint
+
+        def model(a, b):
+            with npu_stream_switch("outer"):
+                return checkpoint(lambda p, q: torch.tanh(torch.mm(p, q)), a, b, use_reentrant=False)
+        (forward, backward), said = trained(self, model, [x(0, 4, 4), x(1, 4, 4)])
+        for graph in (forward, backward):
+            self.assertEqual({o.attributes.get("_user_stream_label") for o in graph.lowered.operators}, {"outer"}, graph.kind)
+        self.assertEqual(said, [])
+
     def test_orders_by_hand_inside_a_checkpoint_are_dropped_with_a_warning(self):
         from torch.utils.checkpoint import checkpoint
 
