@@ -94,7 +94,9 @@ void damage(DumpFormat format) {
     ASSERT_NE(dump.error().code, ErrorCode::internal) << "seed " << seed;
   }
   EXPECT_GT(read, 0u);
-  if (kMemoryCounts) EXPECT_LE(high_water_kb() - before, allowed_kb(longest));
+  if (kMemoryCounts) {
+    EXPECT_LE(high_water_kb() - before, allowed_kb(longest));
+  }
 }
 
 TEST(DumpMutation, DamagedOnnxIsReadOrRefusedInItsPlace) { damage(DumpFormat::onnx); }

@@ -81,7 +81,9 @@ void damage(const std::vector<std::string>& begins) {
   }
   EXPECT_GT(read, count / 20);
   EXPECT_GT(refused, count / 20);
-  if (testing::kMemoryCounts) EXPECT_LE(testing::high_water_kb() - before, testing::allowed_kb(longest));
+  if (testing::kMemoryCounts) {
+    EXPECT_LE(testing::high_water_kb() - before, testing::allowed_kb(longest));
+  }
 }
 
 TEST(ProfileMutation, ADamagedOpSummaryIsReadOrRefusedWithAPlace) { damage({"op_summary"}); }

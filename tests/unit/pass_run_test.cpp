@@ -239,7 +239,9 @@ TEST(PassRun, NodesOfSubgraphsAreSeenButDoNotMove) {
     std::vector<ge::GraphPtr> graphs;
     EXPECT_EQ(find(g, "r").GetALLSubgraphs(graphs), ge::GRAPH_SUCCESS);
     EXPECT_EQ(graphs.size(), 2u);
-    if (graphs.size() == 2) EXPECT_EQ(graphs[0]->GetDirectNode().size(), 1u);
+    if (graphs.size() == 2) {
+      EXPECT_EQ(graphs[0]->GetDirectNode().size(), 1u);
+    }
     EXPECT_EQ(c.SetStreamId(find(g, "inner"), 0), ge::GRAPH_FAILED);
     EXPECT_EQ(c.GetStreamId(find(g, "inner")), -1);
     return ge::SUCCESS;
