@@ -615,5 +615,31 @@ TEST_P(OnEveryBackend, ARecordOnATapeThatDoesNotRunIsACertainDeadlock) {
   EXPECT_CODE(deadlock, r.model.execute(std::chrono::seconds(20)));
 }
 
+// Its context's synchronise is for streams; who closes the context waits, and is told.
+TEST_P(OnEveryBackend, AnExecutionOutlivesTheStreamThatAskedForItAndWasDestroyedAtOnce) {
+  for (const bool comes : {true, false}) {
+    Context own = std::move(*device->create_context());
+    Recording r(own);
+    Stopping stopping(own);
+    Stream s = r.bound(StreamRole::head), from = std::move(*own.create_stream());
+    Event gate = std::move(*own.create_event(Event::Kind::latch));
+    Log log;
+    EXPECT_OK(s.wait(gate));
+    EXPECT_OK(log.launch(s, 's'));
+    r.finish(s);
+    EXPECT_OK(r.model.execute_async(from));
+    EXPECT_CODE(sync_timeout, from.synchronize(kSoon));
+    EXPECT_OK(from.close(Close::drop));
+    EXPECT_OK(own.synchronize());
+    if (comes) {
+      EXPECT_OK(stopping.stream.record(gate));
+      EXPECT_OK(own.close());
+    } else {
+      EXPECT_CODE(deadlock, own.close());
+    }
+    EXPECT_EQ(comes ? "s" : "", log.take());
+  }
+}
+
 }  // namespace
 }  // namespace millstream

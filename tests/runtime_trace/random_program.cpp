@@ -443,8 +443,8 @@ class Program {
       if (random_.one_in(2)) allow("close context", contexts_.back()->close(), kTaskErrors);
       contexts_.pop_back();
     }
-    const Result<void> reset = device.reset(ResetMode::counted);
-    if (!reset.ok()) note("reset: " + to_string(reset.error()));
+    // An execution goes on when the stream that asked for it is destroyed at once, and may be stuck when all streams are done.
+    allow("reset", device.reset(ResetMode::counted));
   }
 
   const std::uint64_t seed_;
