@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every touch of PyTorch that is not public API, in one place.
+
+Tried on PyTorch 2.13. What moved between versions is looked up by name here, so that another version fails
+in this file with a message that says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+# Kept by PyTorch, so that operators outlive this module where a program imports it anew.
+_LIBRARIES: dict[str, torch.library.Library] = vars(torch.library).setdefault("_millstream_libraries", {})
+_UNIT = "CompositeExplicitAutograd"  # one kernel for every device; works for operators without tensors
+
+
+def library(space: str) -> torch.library.Library:
+    """The library of a name space, which lives as long as the process."""
+    if space not in _LIBRARIES:
+        _LIBRARIES[space] = torch.library.Library(space, "FRAGMENT")
+    return _LIBRARIES[space]
+
+
+def define(schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], *, side_effect: bool,
+           space: str = "millstream", backward: Callable[..., Any] | None = None) -> None:
+    """Defines `space::schema` once in this process; a second import finds it and leaves it alone."""
+    name = schema.split("(")[0]
+    if hasattr(getattr(torch.ops, space), name):
+        return
+    lib = library(space)
+    lib.define(schema)
+    lib.impl(name, kernel, _UNIT)
+    torch.library.register_fake(f"{space}::{name}", fake, lib=lib)
+    if backward is not None:
+        torch.library.register_autograd(f"{space}::{name}", backward, lib=lib)
+    if side_effect:
+        keep(getattr(getattr(torch.ops, space), name).default)
+
+
+def keep(op: Callable[..., Any]) -> None:
+    """Dead-code elimination leaves calls of `op` alone."""
+    try:
+        from torch.fx.node import has_side_effect
+    except ImportError:
+        from torch.fx.node import _side_effectful_functions
+        _side_effectful_functions.add(op)
+        return
+    has_side_effect(op)
+
+
+def aot(gm: fx.GraphModule, inputs: Sequence[Any], *, forward: Callable[..., Any], backward: Callable[..., Any],
+        inference: Callable[..., Any], before_partition: Callable[[fx.GraphModule], None],
+        decompositions: dict[Any, Any]) -> Callable[..., Any]:
+    """AOTAutograd over Dynamo's graph, without the search for common subexpressions that the partitioner may
+    run (for checkpoints it does): it would merge equal operators of two streams. `before_partition` sees the
+    joint graph of training."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch import config
+    from torch._functorch.partitioners import default_partition
+
+    def partition(joint: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        before_partition(joint)
+        return default_partition(joint, *args, **kwargs)
+
+    with config.patch(cse=False):
+        return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
+                            decompositions=decompositions, partition_fn=partition,
+                            keep_inference_input_mutations=True)(gm, inputs)
+
+
+def is_recomputed(node: fx.Node) -> bool:
+    """True for operators of a checkpoint, which the backward graph may run again."""
+    return node.meta.get("recompute") is not None
+
+
+def is_replayed(node: fx.Node) -> bool:
+    """True for views that functionalisation takes again because their base was written to."""
+    return bool(node.meta.get("is_functional_regenerated"))
+
+
+def complete(graph: fx.Graph) -> None:
+    """Gives the nodes that passes of users added without a value their (fake) value, in graph order."""
+    from torch._guards import detect_fake_mode
+    mode = detect_fake_mode([t for node in graph.nodes for t in tensors_of(node)])
+    for node in graph.nodes:
+        if node.op != "call_function" or "val" in node.meta:
+            continue
+        if mode is None or any("val" not in n.meta for n in node.all_input_nodes):
+            node.meta["val"] = None
+            continue
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        with mode:
+            node.meta["val"] = node.target(*args, **kwargs)
+
+
+def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Marks a function that takes its arguments as one list, which it may empty."""
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def below_autograd() -> Any:
+    """A guard: operators called inside record nothing for a backward pass."""
+    return torch._C._AutoDispatchBelowAutograd()
+
+
+def tensors_of(node: fx.Node) -> Iterator[torch.Tensor]:
+    """The (fake) tensors that a node of a traced graph stands for, in order."""
+    value = node.meta.get("val")
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, torch.Tensor):
+            yield top
+        elif isinstance(top, (list, tuple)):
+            stack.extend(reversed(top))
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """One number for all tensors over one storage; None for tensors without one."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def written_arguments(op: Any) -> list[tuple[int, str]]:
+    """(position, name) of the arguments that an operator writes to."""
+    schema = getattr(op, "_schema", None)
+    if schema is None:
+        return []
+    return [(i, a.name) for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+
+
+def is_view(op: Any) -> bool:
+    """True for operators whose result shares its first argument's storage and that write nothing."""
+    schema = getattr(op, "_schema", None)
+    if schema is None or not schema.returns:
+        return False
+    return not schema.is_mutable and all(r.alias_info is not None for r in schema.returns)
+
+
+def is_random(op: Any) -> bool:
+    """True for operators that draw from a generator."""
+    return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+
+
+def compile_id() -> str | None:
+    """Dynamo's name of the compilation in progress, such as 0/0."""
+    from torch._guards import CompileContext
+    found = CompileContext.current_compile_id()
+    return None if found is None else str(found)
+
+
+def compile_ids_of(compiled: Any) -> list[str]:
+    """The names of the compilations that a function or module from torch.compile holds now."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list, innermost_fn
+    target = getattr(compiled, "_orig_mod", compiled)
+    if isinstance(target, torch.nn.Module):
+        target = target.forward
+    code = getattr(innermost_fn(target), "__code__", None)
+    if code is None:
+        return []
+    return [str(entry.compile_id) for entry in _debug_get_cache_entry_list(code)]
+
+
+def in_dispatch_mode() -> bool:
+    """True while something traces operators instead of running them."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
+def region() -> tuple[Any, dict[str, Any]] | None:
+    """The back-end and the options of the torch.compile call that this thread is in, None outside of all: code
+    that runs inside and is not compiled fell out at a graph break."""
+    try:
+        from torch._C._dynamo.eval_frame import get_eval_frame_callback
+    except ImportError:
+        return None
+    found: Any = get_eval_frame_callback()
+    if found is None or isinstance(found, bool):
+        return None
+    while hasattr(found, "_torchdynamo_orig_backend"):
+        found = found._torchdynamo_orig_backend
+    options = getattr(found, "kwargs", {}).get("options") or {}
+    return getattr(found, "compiler_fn", found), options
+
+
+def leave_untraced(*functions: Callable[..., Any]) -> None:
+    """Dynamo runs these functions as they are; what they call it may still look at."""
+    try:
+        from torch._C._dynamo.eval_frame import skip_code
+    except ImportError:
+        return
+    for function in functions:
+        skip_code(function.__code__)
+
+
+leave_untraced(in_dispatch_mode, region)
