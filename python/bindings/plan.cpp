@@ -2,26 +2,30 @@
 // Compilation, and what a plan says about itself.
 #include "python/bindings/plan.h"
 
-#include <sched.h>
-
 #include <unordered_map>
 
 #include <fmt/format.h>
 
+#include "millstream/assign/chain.h"
+#include "millstream/assign/rules.h"
+#include "millstream/compile/simulate.h"
+#include "millstream/dump/dump.h"
 #include "millstream/graph/text.h"
 #include "millstream/pass/load.h"
+#include "millstream/pass/policy.h"
+#include "millstream/report/explain.h"
 #include "millstream/schedule/summary.h"
 
 namespace millstream::python {
 namespace {
 
-using OptionValue = std::variant<std::monostate, bool, std::int64_t, std::string>;
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 // In the order of the dictionary, which counts: `compat` sets others. None says nothing.
-OptionValues texts_of(const nb::dict& options) {
+OptionValues texts_of(const nb::mapping& options) {
   OptionValues out;
-  for (const auto [key, value] : options) {
+  for (const nb::handle item : options.items()) {
+    const nb::object key = item[0], value = item[1];
     std::string name;
     if (!nb::try_cast(key, name)) throw nb::type_error("names of options are str");
     if (value.is_none()) continue;
@@ -36,20 +40,6 @@ OptionValues texts_of(const nb::dict& options) {
   return out;
 }
 
-std::uint32_t machine_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
-}
-
-Result<PassPolicy> policy_of(const std::string& text) {
-  if (text == "fail") return PassPolicy::fail;
-  if (text == "rollback") return PassPolicy::rollback;
-  if (text == "strict") return PassPolicy::strict;
-  return Error{ErrorCode::bad_option, fmt::format("pass_policy cannot be \"{}\"", text)}.help("legal values: fail, rollback, strict");
-}
-
 Result<std::uint32_t> cores_of(const std::string& text) {
   const bool number = !text.empty() && text.size() < 5 && text.find_first_not_of("0123456789") == std::string::npos;
   const unsigned long n = number ? std::stoul(text) : 0;
@@ -58,7 +48,7 @@ Result<std::uint32_t> cores_of(const std::string& text) {
 }
 
 // target, cores and pass_policy, then the rows of the option table.
-Result<void> read_options(const OptionValues& values, Plan& plan) {
+Result<void> read_options(const OptionValues& values, std::uint32_t machine_cores, Plan& plan) {
   std::string target = "cpu";
   std::optional<std::string> cores;
   for (const auto& [key, value] : values) {
@@ -67,13 +57,13 @@ Result<void> read_options(const OptionValues& values, Plan& plan) {
     } else if (key == "cores") {
       cores = value;
     } else if (key == "pass_policy") {
-      MST_TRY(plan.options.passes.policy, policy_of(value));
+      MST_TRY(plan.options.passes.policy, pass_policy(value, "pass_policy"));
     } else {
       MST_TRY_VOID(set_option(plan.options, key, value));
     }
   }
   MST_TRY(plan.target, load_target(target));
-  if (target == "cpu") plan.target.cores = machine_cores();
+  if (target == "cpu") plan.target.cores = machine_cores;
   if (!cores) return {};
   MST_TRY(plan.target.cores, cores_of(*cores));
   return {};
@@ -89,13 +79,13 @@ Result<void> load_libraries(const std::vector<std::string>& libraries, CompileOp
   return {};
 }
 
-Result<void> fill(Plan& plan, Graph graph, const OptionValues& options, const std::vector<std::string>& libraries) {
+Result<void> fill(Plan& plan, Graph graph, const OptionValues& options, const std::vector<std::string>& libraries, std::uint32_t cores) {
   const std::vector<std::string> names = [&] {
     std::vector<std::string> out;
     for (const NodeId n : graph.nodes()) out.emplace_back(graph.name(n));
     return out;
   }();
-  MST_TRY_VOID(read_options(options, plan));
+  MST_TRY_VOID(read_options(options, cores, plan));
   MST_TRY_VOID(load_libraries(libraries, plan.options));
   MST_TRY(plan.graph, prepare(std::move(graph), plan.target, plan.options));
   MST_TRY(plan.compiled, compile(plan.graph, plan.target, plan.options));
@@ -116,13 +106,14 @@ Result<void> fill(Plan& plan, Graph graph, const OptionValues& options, const st
   return {};
 }
 
-std::shared_ptr<Plan> compile_graph(const GraphUnderWork& under_work, const nb::dict& options, const std::vector<std::string>& passes) {
+std::shared_ptr<Plan> compile_graph(const GraphUnderWork& under_work, const nb::mapping& options, const std::vector<std::string>& passes) {
   const OptionValues values = texts_of(options);
   Graph graph = under_work.finished();
   auto plan = std::make_shared<Plan>();
+  const std::uint32_t cores = machine_cores();
   Result<void> done = [&] {
     const nb::gil_scoped_release others_run;
-    return fill(*plan, std::move(graph), values, passes);
+    return fill(*plan, std::move(graph), values, passes, cores);
   }();
   if (!done.ok()) throw ErrorThrown{under_work.placed(std::move(done).error())};
   return plan;
@@ -166,7 +157,50 @@ std::vector<std::string> verified(const Plan& plan) {
   return out;
 }
 
+std::string explained(const Plan& plan, std::optional<std::uint32_t> node) {
+  const Compiled& c = plan.compiled;
+  const ExplainInput input{plan.graph, c.assignment, c.sync, c.schedule};
+  const std::optional<NodeId> only = node ? std::optional(node_of(plan, *node)) : std::nullopt;
+  std::vector<NodeReasons> reasons = value_of(explain(input, only));
+  if (only && chosen_strategy(plan.graph, plan.target, plan.options.assign) == Strategy::ge) {
+    reasons.front().decisions = value_of(explain_placement(plan.graph, plan.target, plan.options.assign, *only));
+  }
+  std::string out;
+  for (const NodeReasons& r : reasons) out += print(input, r);
+  return out;
+}
+
+using Simulated = std::tuple<std::uint32_t, std::uint32_t, double, double>;
+
+std::vector<Simulated> simulated(const Plan& plan) {
+  const Schedule& schedule = plan.compiled.schedule;
+  const Trace trace = value_of(simulate(plan.graph, plan.target, schedule, plan.compiled.assignment.threads_per_op));
+  std::vector<Simulated> out;
+  for (const Span& span : trace.spans) {
+    if (span.what.kind != Task::Kind::launch || !plan.given[span.what.node()]) continue;
+    out.emplace_back(*plan.given[span.what.node()], span.task.stream.index, static_cast<double>(span.begin_ns) / 1000, static_cast<double>(span.end_ns) / 1000);
+  }
+  return out;
+}
+
+std::string dumped(const Plan& plan, const std::string& format) {
+  if (format != "pbtxt" && format != "txt") throw nb::value_error(fmt::format("a dump is pbtxt or txt, not \"{}\"", format).c_str());
+  DumpStreams streams;
+  streams.schedule = &plan.compiled.schedule;
+  return write_dump(plan.graph, streams, format == "pbtxt" ? DumpFormat::onnx : DumpFormat::proto, DumpDetail::full);
+}
+
+std::string page(const Plan& plan) {
+  const ReportInput input{plan.graph, plan.target, plan.compiled.assignment, plan.compiled.sync, plan.compiled.schedule};
+  ReportPlan report = report_plan(input);
+  report.title = plan.graph.name();
+  report.views.push_back(value_of(simulated_view(input, report)));
+  return to_html({std::move(report)});
+}
+
 }  // namespace
+
+std::uint32_t machine_cores() { return static_cast<std::uint32_t>(nb::len(nb::module_::import_("os").attr("sched_getaffinity")(0))); }
 
 void bind_plan(nb::module_& m) {
   nb::class_<Plan>(m, "Plan", "What compile decided: streams, order and waits of a graph. Never changes. Nodes have the ids of the graph.")
@@ -179,11 +213,21 @@ void bind_plan(nb::module_& m) {
            "The same before streams that are too long for the device are cut: nodes of one label have one. Raises IndexError.")
       .def("allocation_summary", [](const Plan& p) { return print(summarize(p.graph, p.compiled.assignment, p.compiled.sync, p.compiled.schedule)); },
            "One line for each logical stream that has nodes, then the counts.")
+      .def("explain", explained, nb::arg("node") = nb::none(),
+           "Which rule placed each node (or one), which waits it needs, and what implies the others. Raises IndexError.")
+      .def("simulate", simulated, nb::call_guard<nb::gil_scoped_release>(),
+           "(node, stream, start, end) of each launch on the target's simulated device, by stream, then as they ran; microseconds of its virtual time.")
+      .def("dump", dumped, nb::arg("format") = "pbtxt",
+           "The compiled graph as the ecosystem's dumps show it (docs/dumps.md), with records and waits: \"pbtxt\" as ge_onnx_*.pbtxt, \"txt\" as\n"
+           "ge_proto_*.txt. Raises ValueError for another format.")
+      .def("report", page, nb::call_guard<nb::gil_scoped_release>(), "The report page (docs/report.md): one HTML document with a simulated run.")
       .def("verify", verified, nb::call_guard<nb::gil_scoped_release>(),
            "What the independent verifier finds: races, deadlocks, limits of the target. Empty: proved.")
       .def("text", [](const Plan& p) { return print(p.graph) + "\nschedule\n" + print(p.graph, p.compiled.schedule); },
            "Graph and lanes in the text format: `millstream check` and `millstream run` read it.");
   m.def("compile", compile_graph, nb::arg("graph"), nb::arg("options") = nb::dict(), nb::kw_only(), nb::arg("passes") = nb::list(),
+        nb::sig("def compile(graph: Graph, options: collections.abc.Mapping[str, str | int | bool | None] = {}, *, "
+                "passes: collections.abc.Sequence[str] = []) -> Plan"),
         "Decides streams and waits, and verifies them.\n\n"
         "options: the keys of docs/options.md, their ecosystem names too, and target (a built-in's name or a file; default cpu), cores, pass_policy.\n"
         "Values are str, int or bool; None counts as not given. passes: paths of libraries with stream passes (docs/passes.md).\n"

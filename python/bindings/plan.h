@@ -18,4 +18,7 @@ struct Plan {
   IdVec<NodeId, std::optional<PhysicalStreamId>> stream;   ///< where a prepared node is launched
 };
 
+/// Processors this process may use. Needs the GIL.
+std::uint32_t machine_cores();
+
 }  // namespace millstream::python

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "millstream/graph/text.h"
+#include "millstream/backend/workers.h"
 
 namespace millstream::python {
 namespace {
@@ -55,9 +55,16 @@ class HoldsGil {
   HoldsGil& operator=(const HoldsGil&) = delete;
 };
 
-std::uint32_t default_workers(const Plan& plan) {
-  const auto threads = std::max<std::uint32_t>(1, plan.compiled.assignment.threads_per_op);
-  return std::max<std::uint32_t>(1, std::min<std::uint32_t>(plan.target.cores / threads, static_cast<std::uint32_t>(plan.compiled.schedule.streams.size())));
+// What a plan gives an operator counts for the machine that it is made for: of another target only streams do.
+bool for_this_machine(const Plan& plan) { return plan.target.name == "cpu"; }
+
+std::uint32_t workers_for(const Plan& plan) {
+  if (!for_this_machine(plan)) return default_workers(machine_cores(), 1, plan.compiled.schedule);
+  return default_workers(plan.target.cores, plan.compiled.assignment.threads_per_op, plan.compiled.schedule);
+}
+
+std::uint32_t threads_for(const Plan& plan, std::uint32_t workers) {
+  return for_this_machine(plan) ? plan.compiled.assignment.threads_per_op : std::max<std::uint32_t>(1, machine_cores() / workers);
 }
 
 }  // namespace
@@ -125,7 +132,7 @@ class Runner::Calls final : public Launcher {
 };
 
 Runner::Runner(std::shared_ptr<const Plan> plan, std::uint32_t workers)
-    : plan_(std::move(plan)), workers_(workers == 0 ? default_workers(*plan_) : workers) {
+    : plan_(std::move(plan)), workers_(workers == 0 ? workers_for(*plan_) : workers), threads_(threads_for(*plan_, workers_)) {
   if (plan_->compiled.schedule.has_control()) {
     throw ErrorThrown{Error{ErrorCode::unsupported, "the plan has control flow on the device, which a Runner does not run"}};
   }
@@ -165,7 +172,7 @@ std::unique_ptr<Backend> Runner::take_device() {
       return device;
     }
   }
-  return make_cpu_backend(workers_, plan_->compiled.assignment.threads_per_op);
+  return make_cpu_backend(workers_, threads_);
 }
 
 void Runner::give_back(std::unique_ptr<Backend> device, std::unique_ptr<Moments> moments) {
@@ -224,9 +231,11 @@ void bind_runner(nb::module_& m) {
   nb::class_<Runner>(m, "Runner",
                      "Runs a plan's nodes as Python callables, on the streams and events of the runtime's cpu device. Reusable, from any thread.")
       .def(nb::init<std::shared_ptr<const Plan>, std::uint32_t>(), nb::arg("plan"), nb::arg("workers") = 0,
-           "workers: threads that call, the caller of run among them; 0: one a stream, up to the cores of the target.\n"
+           "workers: threads that call, the caller of run among them; 0: one a stream, up to the cores (over the threads that a\n"
+           "plan for cpu gives an operator).\n"
            "Raises Error E65 for a plan with control flow on the device.")
       .def("run", &Runner::run, nb::arg("calls"),
+           nb::sig("def run(self, calls: collections.abc.Sequence[collections.abc.Callable[[], object] | None]) -> None"),
            "Calls each node's callable, without arguments, on its stream once all that the plan orders before it has ended.\n\n"
            "calls: one a node, in the order of their ids; None: nothing to do. What they return is dropped. They hold the GIL; what releases it,\n"
            "as PyTorch's operators do, runs beside the other streams. They run on several threads: thread-local modes of the caller do not hold in them.\n"

@@ -12,6 +12,7 @@ from typing import Any
 from torch import fx
 
 from ._convert import Lowered
+from ._graph_text import pbtxt, txt
 from .config import CompilerConfig
 
 _DATA_SCOPE = "torchair_enable_data_dump"
@@ -31,15 +32,18 @@ def graph_file(config: CompilerConfig, stage: str, number: str) -> str:
     return os.path.join(config.debug.graph_dump.path, name)
 
 
-def write_graphs(config: CompilerConfig, gm: fx.GraphModule, plan: Any, name: str) -> None:
-    """Writes the graph as nodes, as text or as FX code. Planning edits no graph, so the file of the graph before
-    it and the file of the graph behind it hold the same."""
+def write_graphs(config: CompilerConfig, gm: fx.GraphModule, lowered: Lowered, plan: Any) -> None:
+    """Writes the graph before planning (`original`) as nodes, operators or FX code; behind planning (`optimized`) the
+    same graph with streams, records and waits, as nodes or text."""
     kind = config.debug.graph_dump.type
     if kind is None:
         return
-    text = gm.print_readable(print_output=False) if kind == "py" else plan.dump(kind)
-    for stage in ("original", "optimized"):
-        with open(graph_file(config, stage, name.removeprefix("graph_")), "w", encoding="utf-8") as out:
+    if kind == "py":
+        texts = {"original": gm.print_readable(print_output=False)}
+    else:
+        texts = {"original": pbtxt(lowered) if kind == "pbtxt" else txt(lowered), "optimized": plan.dump(kind)}
+    for stage, text in texts.items():
+        with open(graph_file(config, stage, lowered.name.removeprefix("graph_")), "w", encoding="utf-8") as out:
             out.write(text)
 
 

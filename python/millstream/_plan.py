@@ -162,7 +162,7 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     gm.recompile()
     lowered = lower(gm, name, blocks, after)
     plan = _core.compile(build(lowered), plan_options(lowered, is_symbolic(gm.graph), config))
-    write_graphs(config, gm, plan, name)
+    write_graphs(config, gm, lowered, plan)
     write_data_dump(config, lowered)
     labelled = any(LABEL in o.attributes for o in lowered.operators)
     for text in plan.warnings:

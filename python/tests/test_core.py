@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -211,6 +212,64 @@ class Plans(unittest.TestCase):
         self.assertEqual(lines[0], "logic_stream_id: 0, user_stream_label: 1, is_assigned_by_user_stream_pass: false, attached_stream_ids: , "
                          "physical_model_stream_num: 1, hccl_followed_stream_num: 0.")
         self.assertEqual(len([line for line in lines if line.startswith("logic_stream_id")]), 2)
+
+    def test_a_plan_explains_each_node_or_one(self):
+        g, (add, mm, _, last) = two_branches()
+        plan = _core.compile(g, {"target": "npu", "strategy": "auto"})
+        text = plan.explain()
+        for name in ("add (Add)", "mm (MatMul)", "mul (Mul)", "last (Sub)"):
+            self.assertIn(f"{name} runs on stream", text)
+        self.assertTrue(plan.explain(mm).startswith('mm (MatMul) runs on stream 0, the stream of user label "1"'))
+        self.assertIn("waits for  mm on stream 0 (data dependency)", plan.explain(last))
+        self.assertNotIn("mul", plan.explain(add))
+        self.assertRaises(IndexError, plan.explain, 4)
+
+    def test_the_rule_chain_explains_every_rule_that_had_a_say(self):
+        g, (_, mm, _, _) = two_branches()
+        plan = _core.compile(g, {"target": "npu", "strategy": "ge"})
+        self.assertIn("by-label", plan.explain(mm))
+
+    def test_a_simulated_run_keeps_the_order(self):
+        g, nodes = two_branches()
+        plan = _core.compile(g, {"target": "npu", "strategy": "auto"})
+        at = {node: (stream, start, end) for node, stream, start, end in plan.simulate()}
+        self.assertEqual(sorted(at), list(nodes))
+        for node, (stream, start, end) in at.items():
+            self.assertEqual(stream, plan.stream_of(node))
+            self.assertLess(start, end)
+        for waiting, awaited in plan.waits:
+            self.assertLess(at[awaited][2], at[waiting][1])
+
+    def test_dumps_are_those_of_the_ecosystem(self):
+        g, _ = two_branches()
+        plan = _core.compile(g, {"target": "npu", "strategy": "auto"})
+        for form, begin in (("pbtxt", "ir_version"), ("txt", "version: 1\ngraph {")):
+            self.assertTrue(plan.dump(form).startswith(begin), plan.dump(form)[:80])
+            self.assertIn("_user_stream_label", plan.dump(form))
+            self.assertIn("Recv", plan.dump(form))
+        with self.assertRaisesRegex(ValueError, "pbtxt or txt"):
+            plan.dump("json")
+
+    def test_the_report_is_one_page(self):
+        g, _ = two_branches()
+        page = _core.compile(g, {"target": "npu", "strategy": "auto"}).report()
+        self.assertTrue(page.lower().startswith("<!doctype html>"))
+        self.assertIn("simulated on target npu", page)
+
+    def test_the_command_line_accepts_the_plans_text(self):
+        cli = os.environ.get("MST_CLI")
+        if not cli:
+            self.skipTest("MST_CLI does not name the command line")
+        g, _ = two_branches()
+        plan = _core.compile(g, {"target": "npu", "strategy": "auto"})
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("plan.mst", plan.text()), ("plan.pbtxt", plan.dump("pbtxt")), ("plan.txt", plan.dump("txt"))):
+                path = os.path.join(folder, name)
+                with open(path, "w") as out:
+                    out.write(text)
+                done = subprocess.run([cli, "check", path], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn("2 streams, 4 nodes, 2 waits: every dependency is ordered", done.stdout)
 
     def test_a_plan_knows_only_its_nodes(self):
         plan = _core.compile(two_branches()[0])

@@ -296,19 +296,26 @@ class Dumps(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             run(model, FOUR, support.config(debug__graph_dump__type=kind, debug__graph_dump__path=os.path.join(folder, "new")))
             files = sorted(os.listdir(os.path.join(folder, "new")))
-            self.assertRegex(files[0], rf"^dynamo_optimized_graph_\d+_rank_0_pid_\d+_ts_\d{{20}}\.{kind}$")
-            self.assertRegex(files[1], r"^dynamo_original_graph_")
-            with open(os.path.join(folder, "new", files[0]), encoding="utf-8") as file:
-                return file.read()
+            for name in files:
+                self.assertRegex(name, rf"^dynamo_(original|optimized)_graph_\d+_rank_0_pid_\d+_ts_\d{{20}}\.{kind}$")
+            texts = {}
+            for name in files:
+                with open(os.path.join(folder, "new", name), encoding="utf-8") as file:
+                    texts[name.split("_")[1]] = file.read()
+            return texts
 
     def test_nodes_with_labels_and_control_inputs(self):
-        text = self.dumped("pbtxt")
-        for part in ('input: "^Add"', 'input: "^MatMul"', "_user_stream_label", 'name: "Identity_1"'):
-            self.assertIn(part, text)
+        texts = self.dumped("pbtxt")
+        for part in ('input: "^Add"', 'input: "^MatMul"', 'key: "_user_stream_label"', 's: "s: \\"1\\"\\n"', 'name: "Identity_1"'):
+            self.assertIn(part, texts["original"])
+        self.assertIn("Send", texts["optimized"])
 
-    def test_text_and_code(self):
-        self.assertIn("_user_stream_label", self.dumped("txt"))
-        self.assertIn("torch.ops.aten.mm.default", self.dumped("py"))
+    def test_operators_and_code(self):
+        texts = self.dumped("txt")
+        for part in ('input: "Add:-1"', 's: "1"', "b: true"):
+            self.assertIn(part, texts["original"])
+        self.assertIn("_user_stream_label", texts["optimized"])
+        self.assertIn("torch.ops.aten.mm.default", self.dumped("py")["original"])
 
     def test_a_data_dump_scope_and_layers_go_into_one_file(self):
         import glob

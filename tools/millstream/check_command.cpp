@@ -9,8 +9,8 @@
 #include "millstream/assign/rules.h"
 #include "millstream/assign/chain.h"
 #include "millstream/graph/text.h"
-#include "millstream/sync/activation.h"
 #include "millstream/memory/left_out.h"
+#include "millstream/report/explain.h"
 #include "tools/millstream/common.h"
 #include "tools/millstream/error_page.h"
 #include "tools/millstream/profile_option.h"
@@ -190,34 +190,36 @@ int explain_error(const ErrorAdvice& row, bool json) {
   return 0;
 }
 
-// Why a node waits, as one would say it.
-std::string wait_text(const SyncPair& p, std::string_view stream, std::string_view from, std::string_view to) {
-  switch (p.reason) {
-    case PairReason::fork: return fmt::format("  attached   its part on stream {} starts when {} may start\n", p.stream.index, to);
-    case PairReason::join: return fmt::format("             and has ended before what follows {} on {}\n", from, stream);
-    case PairReason::exit: return fmt::format("  waits for  {} on {}, which closes a graph that this node follows\n", from, stream);
-    case PairReason::entry: return fmt::format("  waits for  {} on {}, which opens the graph that this node is in\n", from, stream);
-    case PairReason::loop: return fmt::format("  waits for  {} on {}, whose stream is started again after this\n", from, stream);
-    case PairReason::split: return fmt::format("  waits for  {} on {}, the end of the piece before\n", from, stream);
-    default: return fmt::format("  waits for  {} on {} ({} dependency)\n", from, stream, to_string(p.reason));
+Json row_of(const ExplainInput& plan, const NodeReasons& node) {
+  const Graph& graph = plan.graph;
+  const auto name = [&](NodeId n) { return std::string(graph.name(n)); };
+  Json row = {{"node", name(node.node)}, {"type", std::string(graph.type(node.node))},
+              {"stream", node.stream ? Json(node.stream->index) : Json(nullptr)}, {"rule", node.rule}, {"reason", node.reason},
+              {"waits", Json::array()}, {"dropped", Json::array()}};
+  row["decisions"] = node.decisions.empty() ? Json(nullptr) : Json(node.decisions);
+  for (const NodeId by : node.stream_started_by) row["stream_started_by"].push_back(name(by));
+  for (const CutReason& cut : node.cuts) {
+    row["split"] = {{"stream", cut.opened.index}, {"reason", cut.reason}, {"event", cut.event ? Json(*cut.event) : Json(nullptr)}};
   }
-}
-
-// The event by which a piece waits for the end of the piece before; none when other waits imply it.
-std::optional<std::uint32_t> cut_event(const Schedule& schedule, const SplitPoint& split) {
-  std::optional<PhysicalStreamId> before;
-  for (const PhysicalStreamId s : ids<PhysicalStreamId>(split.opened.index)) {
-    if (schedule.streams[s].logical == schedule.streams[split.opened].logical) before = s;
+  for (const std::uint32_t i : node.waits) {
+    const SyncPair& p = plan.sync.kept[i];
+    row["waits"].push_back({{"for", name(p.from)}, {"stream", plan.on.stream_of(p.from)->index}, {"reason", std::string(to_string(p.reason))}});
   }
-  if (!before) return std::nullopt;
-  const std::vector<Task>& ends = schedule.streams[*before].tasks;
-  for (const Task& t : schedule.streams[split.opened].tasks) {
-    if (t.kind != Task::Kind::wait) break;
-    for (std::size_t i = ends.size(); i-- > 0 && ends[i].kind == Task::Kind::record;) {
-      if (ends[i].index == t.index) return t.index;
+  for (const std::uint32_t i : node.dropped) {
+    const DroppedPair& d = plan.sync.dropped[i];
+    Json implied = Json::array();
+    for (const PairId id : plan.sync.path(d)) {
+      if ((id.index & kStartStep) != 0) {
+        const StartFact& fact = plan.sync.starts[id.index & ~kStartStep];
+        implied.push_back({{"from", name(fact.source)}, {"to", name(fact.start)}, {"starts", true}});
+      } else {
+        const SyncPair& p = plan.sync.kept[id.index];
+        implied.push_back({{"from", name(p.from)}, {"to", name(p.to)}});
+      }
     }
+    row["dropped"].push_back({{"pair", {{"from", name(d.pair.from)}, {"to", name(d.pair.to)}}}, {"implied_by", implied}});
   }
-  return std::nullopt;
+  return row;
 }
 
 Result<int> run_explain(const ExplainOptions& options) {
@@ -257,7 +259,6 @@ Result<int> run_explain(const ExplainOptions& options) {
     }
   }
   const Graph& graph = loaded.graph;
-  MST_TRY(const Activation activation, plan_activation(graph, on));
   std::optional<NodeId> only;
   if (!options.node.empty()) {
     only = graph.find_node(options.node);
@@ -269,73 +270,18 @@ Result<int> run_explain(const ExplainOptions& options) {
       return Error{ErrorCode::usage, fmt::format("the model has no node \"{}\"", options.node)}.help(near.empty() ? "millstream convert MODEL OUT.mst lists the nodes" : "nodes with that text in their name: " + near);
     }
   }
-  std::vector<std::vector<std::uint32_t>> waits(graph.node_count()), dropped(graph.node_count());
-  for (std::uint32_t i = 0; i < sync.kept.size(); ++i) waits[sync.kept[i].to.index].push_back(i);
-  for (std::uint32_t i = 0; i < sync.dropped.size(); ++i) dropped[sync.dropped[i].pair.to.index].push_back(i);
-  const auto name = [&](NodeId n) { return quote_name(graph.name(n)); };
-  const auto stream = [&](NodeId n) { return on.stream_of(n) ? fmt::format("stream {}", on.stream_of(n)->index) : std::string("no stream"); };
-  std::vector<std::string> decisions;  // of one node: every rule that had a say
+  const ExplainInput plan{graph, on, sync, schedule};
+  MST_TRY(std::vector<NodeReasons> reasons, explain(plan, only));
   if (only && !loaded.plan && chosen_strategy(graph, pipeline.target, pipeline.compile.assign) == Strategy::ge) {
-    MST_TRY(decisions, explain_placement(graph, pipeline.target, pipeline.compile.assign, *only));
+    MST_TRY(reasons.front().decisions, explain_placement(graph, pipeline.target, pipeline.compile.assign, *only));
   }
 
   Json json = Json::array();
-  for (const NodeId n : graph.order()) {
-    if (only && n != *only) continue;
-    const auto& placement = on.placement[n];
-    const std::string rule = placement ? on.rules[placement->decided_by.index] : "";
-    const std::string reason = placement ? on.reasons[placement->decided_by.index] : "it emits no task";
-    Json row = {{"node", std::string(graph.name(n))}, {"type", std::string(graph.type(n))},
-                {"stream", placement ? Json(placement->stream.index) : Json(nullptr)}, {"rule", rule}, {"reason", reason},
-                {"waits", Json::array()}, {"dropped", Json::array()}};
-    std::string text = fmt::format("{} ({}) runs on {}", name(n), graph.type(n), stream(n));
-    if (placement && !on.streams[placement->stream].label.empty()) {
-      const StreamInfo& info = on.streams[placement->stream];
-      text += fmt::format(", the stream of {}label \"{}\"", info.user ? "user " : "", info.label);
-      if (info.priority != 0) text += fmt::format(" (priority {})", info.priority);
-    }
-    text += fmt::format("\n  rule       {}: {}\n", rule.empty() ? "-" : rule, reason);
-    for (const std::string& d : decisions) text += fmt::format("             {}\n", d);
-    row["decisions"] = decisions.empty() ? Json(nullptr) : Json(decisions);
-    if (placement && placement->stream.index < activation.started_by.size() && !activation.started_by[placement->stream].empty()) {
-      std::string starters;
-      for (const NodeId by : activation.started_by[placement->stream]) starters += fmt::format("{}{}", starters.empty() ? "" : " or ", name(by));
-      text += fmt::format("  started    stream {} does not begin with the model: {} starts it\n", placement->stream.index, starters);
-      row["stream_started_by"] = Json::array();
-      for (const NodeId by : activation.started_by[placement->stream]) row["stream_started_by"].push_back(std::string(graph.name(by)));
-    }
-    for (const SplitPoint& p : schedule.splits) {
-      if (p.node != n) continue;
-      text += fmt::format("  split      continues on physical stream {}: {}\n", p.opened.index, p.reason);
-      const auto event = cut_event(schedule, p);
-      text += event ? fmt::format("             and waits there for the end of the piece before, by event {}\n", *event)
-                    : std::string("             and needs no wait for the end of the piece before: other waits imply it\n");
-      row["split"] = {{"stream", p.opened.index}, {"reason", p.reason}, {"event", event ? Json(*event) : Json(nullptr)}};
-    }
-    for (const std::uint32_t i : waits[n.index]) {
-      const SyncPair& p = sync.kept[i];
-      row["waits"].push_back({{"for", std::string(graph.name(p.from))}, {"stream", on.stream_of(p.from)->index}, {"reason", std::string(to_string(p.reason))}});
-      text += wait_text(p, stream(p.from), name(p.from), name(p.to));
-    }
-    for (const std::uint32_t i : dropped[n.index]) {
-      const DroppedPair& d = sync.dropped[i];
-      Json implied = Json::array();
-      for (const PairId id : sync.path(d)) {
-        if ((id.index & kStartStep) != 0) {
-          const StartFact& fact = sync.starts[id.index & ~kStartStep];
-          implied.push_back({{"from", std::string(graph.name(fact.source))}, {"to", std::string(graph.name(fact.start))}, {"starts", true}});
-        } else {
-          const SyncPair& p = sync.kept[id.index];
-          implied.push_back({{"from", std::string(graph.name(p.from))}, {"to", std::string(graph.name(p.to))}});
-        }
-      }
-      row["dropped"].push_back({{"pair", {{"from", std::string(graph.name(d.pair.from))}, {"to", std::string(graph.name(d.pair.to))}}}, {"implied_by", implied}});
-      text += fmt::format("  no wait for {} on {}: implied by {}\n", name(d.pair.from), stream(d.pair.from), print_path(graph, on, sync, d));
-    }
+  for (const NodeReasons& node : reasons) {
     if (options.model.json) {
-      json.push_back(std::move(row));
+      json.push_back(row_of(plan, node));
     } else {
-      fmt::print("{}", text);
+      fmt::print("{}", print(plan, node));
     }
   }
   if (options.model.json) {

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "millstream/pass/policy.h"
+
 namespace millstream::cli {
 namespace {
 
@@ -70,13 +72,6 @@ Result<std::vector<std::string>> allowed(const std::string& list) {
   return out;
 }
 
-Result<PassPolicy> policy_of(const std::string& text) {
-  if (text.empty() || text == "fail") return PassPolicy::fail;
-  if (text == "rollback") return PassPolicy::rollback;
-  if (text == "strict") return PassPolicy::strict;
-  return Error{ErrorCode::bad_option, fmt::format("--pass-policy cannot be \"{}\"", text)}.help("legal values: fail, rollback, strict");
-}
-
 }  // namespace
 
 void add_pass_options(CLI::App& app, PassArguments& arguments) {
@@ -86,7 +81,9 @@ void add_pass_options(CLI::App& app, PassArguments& arguments) {
 
 Result<PassRequest> resolve_passes(const PassArguments& arguments) {
   PassRequest out;
-  MST_TRY(out.policy, policy_of(arguments.policy));
+  if (!arguments.policy.empty()) {
+    MST_TRY(out.policy, pass_policy(arguments.policy, "--pass-policy"));
+  }
   out.sources.strict = out.policy == PassPolicy::strict;
   out.sources.named = arguments.libraries;
   const std::string off = variable("MILLSTREAM_DISABLE_PLUGINS");

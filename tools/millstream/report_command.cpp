@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "millstream/assign/cost_model.h"
-#include "millstream/backend/backend.h"
+#include "millstream/compile/simulate.h"
 #include "millstream/import/file_bytes.h"
 #include "millstream/report/measured.h"
 #include "millstream/report/report_data.h"
@@ -69,21 +68,6 @@ Result<Parts> read_parts(const ModelOptions& model, const Options& options, Reso
   return out;
 }
 
-Result<ReportView> simulated(const ReportInput& input, const ReportPlan& plan) {
-  const IdVec<NodeId, double> durations = durations_us(input.graph, input.target, input.assignment.threads_per_op);
-  if (input.schedule.has_control()) {
-    return view_of(input, plan, walk_once(input.schedule, durations, input.target.costs),
-                   fmt::format("predicted on target {}, each branch and loop body once", input.target.name));
-  }
-  struct Nothing : Launcher {
-    Result<void> launch(NodeId, PhysicalStreamId) override { return {}; }
-  } nothing;
-  ExecuteOptions execute;
-  execute.trace = true;
-  MST_TRY(const Trace trace, make_sim_backend(input.target, durations, false)->execute(input.graph, input.schedule, nothing, execute));
-  return view_of(input, plan, trace, fmt::format("simulated on target {}", input.target.name));
-}
-
 // The second run counts: the first one fills caches.
 Result<ReportView> measured(const ReportInput& input, const ReportPlan& plan, const MemoryPlan& memory, const ResolvedPipeline& pipeline, bool quiet) {
   MST_TRY(const std::vector<Tensor> inputs, read_inputs(input.graph, {}, quiet));
@@ -110,7 +94,7 @@ Result<ReportPlan> report_of(const Options& options, const std::string& path) {
   ReportPlan plan = report_plan(input);
   plan.title = std::filesystem::path(path).filename().string();
   plan.file = path;
-  MST_TRY(ReportView sim, simulated(input, plan));
+  MST_TRY(ReportView sim, simulated_view(input, plan));
   plan.views.push_back(std::move(sim));
   if (parts.measured.joined) {
     plan.notes.push_back(to_string(*parts.measured.joined));

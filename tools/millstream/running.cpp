@@ -26,11 +26,6 @@ Result<std::unique_ptr<Engine>> make_engine(const Graph& graph, Schedule schedul
   return engine;
 }
 
-std::uint32_t default_workers(std::uint32_t cores, std::uint32_t threads, const Schedule& schedule) {
-  return std::max<std::uint32_t>(
-      1, std::min<std::uint32_t>(cores / std::max<std::uint32_t>(threads, 1), static_cast<std::uint32_t>(schedule.streams.size())));
-}
-
 namespace {
 
 // What a run uses where the user gives nothing: arange(n)/n for floats, zeros otherwise.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "millstream/backend/backend.h"
+#include "millstream/backend/workers.h"
 #include "millstream/exec/executable.h"
 #include "tools/millstream/common.h"
 
@@ -26,9 +27,6 @@ struct Engine {
 
 Result<std::unique_ptr<Engine>> make_engine(const Graph& graph, Schedule schedule, MemoryPlan memory, const KernelTable& kernels,
                                             std::uint32_t workers, std::uint32_t threads, std::optional<std::uint64_t> max_bytes);
-
-/// Workers where the user names none: cores / threads, at most the streams.
-std::uint32_t default_workers(std::uint32_t cores, std::uint32_t threads, const Schedule& schedule);
 
 /// NAME=FILE, each name once. `option` is for the message.
 Result<std::map<std::string, std::string>> files_by_name(const std::vector<std::string>& texts, std::string_view option);

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .._convert import Lowered, Value
+from .._convert import Lowered
+from .._graph_text import rows
 
 
 class AttrDef:
@@ -49,15 +50,5 @@ class GraphDef:
 
     def __init__(self, lowered: Lowered) -> None:
         self.name = lowered.name
-
-        def text(value: Value) -> str:
-            if value.operator is None:
-                return f"{lowered.leaves[value.index].name}:0"
-            return f"{lowered.operators[value.operator].name}:{value.index}"
-
-        self.op = [OpDef(leaf.name, "Const" if leaf.constant else "Data", [], {}) for leaf in lowered.leaves]
-        for operator in lowered.operators:
-            orders = [f"{lowered.operators[i].name}:-1" for i in operator.after]
-            self.op.append(OpDef(operator.name, operator.type, [text(v) for v in operator.inputs] + orders,
-                                 operator.attributes))
-        self.op.append(OpDef("NetOutput", "NetOutput", [text(v) for v in lowered.results], {}))
+        self.op = [OpDef(row.name, row.type, row.inputs + [f"{name}:-1" for name in row.after], row.attributes)
+                   for row in rows(lowered)]
