@@ -281,6 +281,26 @@ class Modes(unittest.TestCase):
             self.assertTrue(support.same((got, mine), (want, theirs)))
             self.assertTrue(got.is_inference())
 
+    def on_another_thread(self, graph, inputs):
+        """One run whose calls are all made on a thread that knows nothing of the caller's modes."""
+        cells, calls = graph.program.start(list(inputs))
+        thread = threading.Thread(target=lambda: [call() for call in calls if call is not None])
+        thread.start()
+        thread.join()
+        return graph.program.finish(cells)
+
+    def test_modes_of_the_caller_hold_on_every_thread(self):
+        with support.quiet():
+            compiled, backend = support.compiled_by(lambda a: torch.tanh(a) * 2)
+            weights = x(0, 3).requires_grad_()
+            with torch.no_grad():
+                compiled(weights)
+                (result,) = self.on_another_thread(backend.graphs[0], [weights])
+                self.assertFalse(result.requires_grad)
+            with torch.inference_mode():
+                (result,) = self.on_another_thread(backend.graphs[0], [x(0, 3)])
+                self.assertTrue(result.is_inference())
+
     def test_parameters_without_gradients_stay_so(self):
         layer = torch.nn.Linear(3, 3)
         with support.quiet(), torch.no_grad():

@@ -280,6 +280,29 @@ class CustomOperators(unittest.TestCase):
                 self.assertEqual(said, ["first", "second"])
 
 
+    def test_operators_that_only_have_effects_keep_their_order_on_all_streams(self):
+        said = []
+        library = torch.library.Library("mstest_effects", "DEF")
+        library.define("shout(str text) -> ()")
+        library.impl("shout", said.append, "CompositeExplicitAutograd")
+        torch.library.register_fake("mstest_effects::shout", lambda text: None, lib=library)
+        shout = torch.ops.mstest_effects.shout.default
+        torch.fx.node.has_side_effect(shout)
+
+        def model(a, b):
+            for text in ("1", "2", "3"):
+                with npu_stream_switch(text):
+                    shout(text)
+            return a + b
+        with support.quiet(), torch.no_grad():
+            compiled, _ = support.compiled_by(model)
+            for seed in range(8):
+                said.clear()
+                with support.played(seed):
+                    compiled(x(0), x(1))
+                self.assertEqual(said, ["1", "2", "3"])
+
+
 class Generators(unittest.TestCase):
     def test_random_operators_on_several_streams_draw_in_the_order_of_the_program(self):
         def model(a):
