@@ -86,7 +86,6 @@ Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std
 
 void Completion::reset() {
   const std::lock_guard lock(lock_);
-  error.reset();
   signal.reset();
 }
 
