@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random PyTorch programs with scopes, as source text: every label and every hand-made order that a program may use."""
+"""Random PyTorch programs with scopes, as source text: every label and every hand-made order that a program may use.
+
+None draws random numbers: PyTorch drops draws that nobody reads, so that later ones differ from eager code.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from millstream import ops, scope
 SIZE = 4
 _UNARY = ("torch.tanh({a})", "{a} * 0.5", "{a} + 1", "torch.relu({a})", "torch.softmax({a}, 1)", "{a}.abs()", "{a}.clone()",
           "{a}.t().contiguous()", "torch.nn.functional.layer_norm({a}, ({a}.shape[1],))", "{a} * {a}.shape[0]")
-_RANDOM = ("torch.rand_like({a}) + {a}",)  # not for training: there PyTorch drops draws that nobody reads
 _BINARY = ("{a} + {b}", "{a} - {b}", "torch.mm({a}, {b}) * 0.2", "torch.addmm({a}, {b}, {a}) * 0.1", "torch.where({a} > 0, {a}, {b})",
            "torch.cat([{a}, {b}])[1:1 + {a}.shape[0]]", "torch.stack([{a}, {b}]).mean(0)")
 _VIEW = ("{a}.t()", "{a}.reshape(-1).view({a}.shape[0], -1)", "{a}.transpose(0, 1)", "{a}[:]", "{a}.unsqueeze(0).squeeze(0)", "{a}.chunk(2)")
@@ -57,8 +59,7 @@ class _Writer:
     def statement(self, depth: int) -> None:
         a, b, name, roll = self.pick(), self.pick(), self.fresh(), self.rng.random()
         if roll < 0.2:
-            choices = _UNARY if self.training else _UNARY + _RANDOM
-            self.say(depth, f"{name} = " + self.rng.choice(choices).format(a=a))
+            self.say(depth, f"{name} = " + self.rng.choice(_UNARY).format(a=a))
         elif roll < 0.45:
             self.say(depth, f"{name} = " + self.rng.choice(_BINARY).format(a=a, b=b))
         elif roll < 0.55:
