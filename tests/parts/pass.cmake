@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+set(sanitize "")
+if(MST_SANITIZE)
+  set(sanitize -fsanitize=${MST_SANITIZE})
+endif()
 add_test(NAME pass_example COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/custom_pass
          -DWORK=${CMAKE_CURRENT_BINARY_DIR}/pass_example -DTOOL=$<TARGET_FILE:millstream_cli> -DCXX=${CMAKE_CXX_COMPILER}
-         -DFLAGS=$<$<BOOL:${MST_SANITIZE}>:-fsanitize=${MST_SANITIZE}> -P ${CMAKE_CURRENT_LIST_DIR}/../compat/pass_example_test.cmake)
+         -DFLAGS=${sanitize} -P ${CMAKE_CURRENT_LIST_DIR}/../compat/pass_example_test.cmake)
 set_tests_properties(pass_example PROPERTIES ENVIRONMENT "MILLSTREAM_PASS_PATH=;ASCEND_OPP_PATH=;ASCEND_PATH=")
 set(compilers ${CMAKE_CXX_COMPILER})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
