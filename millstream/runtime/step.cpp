@@ -211,11 +211,10 @@ Admission admit(Lane& lane, Task& task) {
     }
   }
   // A lane that a notify's record let pass has used that record up.
-  if (dropped(lane, task)) {
+  if (dropped(lane, task) || (lane.binding != nullptr && runs_away(lane, task))) {
     lane.woken = false;
     return Admission::drop;
   }
-  if (lane.binding != nullptr && runs_away(lane, task)) return Admission::drop;
   switch (task.kind) {
     case TaskKind::wait:
     case TaskKind::notify_wait:

@@ -642,5 +642,23 @@ TEST_P(OnEveryBackend, AnExecutionOutlivesTheStreamThatAskedForItAndWasDestroyed
   }
 }
 
+// The record let it pass, and it was dropped: the next execution waits for a record of its own.
+TEST_P(OnEveryBackend, ANotifysRecordIsUsedUpByAWaitThatTheBoundOfTasksCutsOff) {
+  Profile profile;
+  profile.max_tasks_per_execution = 1;  // a wait counts again when it is woken
+  open(profile);
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head), from = stream(), other = stream();
+  Notify n = std::move(*context->create_notify());
+  EXPECT_OK(s.wait(n));
+  r.finish(s);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_OK(r.model.execute_async(from));
+    EXPECT_CODE(sync_timeout, from.synchronize(kSoon));
+    EXPECT_OK(other.record(n));
+    EXPECT_CODE(task_timeout, from.synchronize());
+  }
+}
+
 }  // namespace
 }  // namespace millstream
