@@ -6,6 +6,9 @@ namespace {
 
 INSTANTIATE_TEST_SUITE_P(Backends, OnEveryBackend, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
 
+const KernelFunction kNothing{"nothing"};
+const KernelFunction kFails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
+
 TEST_P(OnEveryBackend, ARecordedModelRunsAsOftenAsItIsExecuted) {
   Recording r(*context);
   Stream a = r.bound(StreamRole::head), b = r.bound(StreamRole::head);
@@ -272,7 +275,7 @@ TEST_P(OnEveryBackend, AnEndlessLoopStopsAContextThatStopsOnFailures) {
   EXPECT_OK(r.model.end_tasks(s));
   EXPECT_OK(r.model.finish());
   EXPECT_CODE(task_timeout, r.model.execute());
-  const Result<void> refused = stream().launch(KernelFunction{"nothing"}, {}, {});
+  const Result<void> refused = stream().launch(kNothing, {}, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(ErrorCode::context_stopped, refused.error().code);
   // It names the task that failed.
@@ -286,15 +289,15 @@ TEST_P(OnEveryBackend, AStoppedContextRecordsNothingUntilItRecovers) {
   Event e = event();
   Label label = std::move(*context->create_label());
   EXPECT_OK(s.set_failure_mode(FailureMode::stop));
-  EXPECT_OK(s.launch(KernelFunction{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }}, {}, {}));
+  EXPECT_OK(s.launch(kFails, {}, {}));
   EXPECT_CODE(kernel_failed, s.synchronize());
-  EXPECT_CODE(context_stopped, tape.launch(KernelFunction{"nothing"}, {}, {}));
+  EXPECT_CODE(context_stopped, tape.launch(kNothing, {}, {}));
   EXPECT_CODE(context_stopped, tape.record(e));
   EXPECT_CODE(context_stopped, tape.wait(e));
   EXPECT_CODE(context_stopped, Tape(tape).activate(tape));
   EXPECT_CODE(context_stopped, Tape(tape).place(label));
   EXPECT_OK(context->recover());
-  EXPECT_OK(tape.launch(KernelFunction{"nothing"}, {}, {}));
+  EXPECT_OK(tape.launch(kNothing, {}, {}));
   r.finish(tape);
   EXPECT_OK(r.model.execute());
 }
