@@ -434,6 +434,28 @@ TEST_P(OnEveryBackend, AnExecutionThatStopsItsContextSaysWhyItDid) {
   }
 }
 
+// A kernel that runs while another, on the second engine, fails: on cpu each waits for the other; on virtual time the failure
+// comes at 20 us and the kernel ends at 100.
+struct StopsWhileItRuns {
+  StopsWhileItRuns(Context& context, bool cpu)
+      : body([this, &context]() -> Result<void> {
+          begun = true;
+          while (!context.state()->stopped.load()) std::this_thread::yield();
+          return {};
+        }),
+        failing([this, cpu]() -> Result<void> {
+          while (cpu && !begun) std::this_thread::yield();
+          return Error{ErrorCode::kernel, "as the test wants"};
+        }) {}
+  Result<void> launch(Stream& stream) { return stream.launch(slow, {}, std::as_bytes(std::span(pointers, 1))); }
+  Result<void> launch_failing(Stream& stream) { return stream.launch(fails, {}, std::as_bytes(std::span(pointers + 1, 1))); }
+
+  std::atomic<bool> begun{false};
+  const Body body, failing;
+  const KernelFunction slow{"slow", call_body, 100, 0}, fails{"fails", call_body, 20, 1};
+  const Body* const pointers[2] = {&body, &failing};
+};
+
 // Nothing of it was dropped.
 TEST_P(OnEveryBackend, AnExecutionWhoseLastTaskRanAsItsContextStoppedIsWhole) {
   Profile profile;
@@ -444,24 +466,11 @@ TEST_P(OnEveryBackend, AnExecutionWhoseLastTaskRanAsItsContextStoppedIsWhole) {
     Stopping stopping(*context);
     Stream s = r.bound(StreamRole::head);
     Label l = std::move(*context->create_label());
-    // On cpu each waits for the other; on virtual time the failure comes at 20 us and the task ends at 100.
-    const bool cpu = GetParam() == BackendId::cpu;
-    std::atomic<bool> begun{false};
-    const Body body = [&]() -> Result<void> {
-      begun = true;
-      while (!context->state()->stopped.load()) std::this_thread::yield();
-      return {};
-    };
-    const Body failing = [&, cpu]() -> Result<void> {
-      while (cpu && !begun) std::this_thread::yield();
-      return Error{ErrorCode::kernel, "as the test wants"};
-    };
-    const KernelFunction slow{"slow", call_body, 100, 0}, fails{"fails", call_body, 20, 1};
-    const Body* const pointers[] = {&body, &failing};
+    StopsWhileItRuns kernels(*context, GetParam() == BackendId::cpu);
     if (lanes) EXPECT_OK(Tape(s).place(l));
-    EXPECT_OK(s.launch(slow, {}, std::as_bytes(std::span(pointers, 1))));
+    EXPECT_OK(kernels.launch(s));
     r.finish(s);
-    EXPECT_OK(stopping.stream.launch(fails, {}, std::as_bytes(std::span(pointers + 1, 1))));
+    EXPECT_OK(kernels.launch_failing(stopping.stream));
     EXPECT_OK(r.model.execute());
     EXPECT_TRUE(context->state()->stopped.load());
   }
@@ -476,21 +485,9 @@ TEST_P(OnEveryBackend, AnExecutionBehindAnAbortedOneIsWholeThoughItsContextStopp
   Stopping stopping(*context);
   Stream s = r.bound(StreamRole::head), from = stream();
   Event gate = event(Event::Kind::latch);
-  const bool cpu = GetParam() == BackendId::cpu;
-  std::atomic<bool> begun{false};
-  const Body body = [&]() -> Result<void> {
-    begun = true;
-    while (!context->state()->stopped.load()) std::this_thread::yield();
-    return {};
-  };
-  const Body failing = [&, cpu]() -> Result<void> {
-    while (cpu && !begun) std::this_thread::yield();
-    return Error{ErrorCode::kernel, "as the test wants"};
-  };
-  const KernelFunction slow{"slow", call_body, 100, 0}, fails{"fails", call_body, 20, 1};
-  const Body* const pointers[] = {&body, &failing};
+  StopsWhileItRuns kernels(*context, GetParam() == BackendId::cpu);
   EXPECT_OK(s.wait(gate));
-  EXPECT_OK(s.launch(slow, {}, std::as_bytes(std::span(pointers, 1))));
+  EXPECT_OK(kernels.launch(s));
   r.finish(s);
   device->start_trace();
   EXPECT_OK(r.model.execute_async(from));
@@ -504,11 +501,11 @@ TEST_P(OnEveryBackend, AnExecutionBehindAnAbortedOneIsWholeThoughItsContextStopp
     if (moment.kind == Kind::execution_dropping || moment.kind == Kind::execution_drop_in_force) drops.push_back(moment.kind);
   }
   EXPECT_EQ((std::vector{rt::TraceEvent::Kind::execution_dropping, rt::TraceEvent::Kind::execution_drop_in_force}), drops);
-  EXPECT_FALSE(begun);
+  EXPECT_FALSE(kernels.begun);
   EXPECT_OK(context->recover());
   EXPECT_OK(from.record(gate));
   EXPECT_OK(from.synchronize());
-  EXPECT_OK(stopping.stream.launch(fails, {}, std::as_bytes(std::span(pointers + 1, 1))));
+  EXPECT_OK(kernels.launch_failing(stopping.stream));
   EXPECT_OK(r.model.execute());
   EXPECT_TRUE(context->state()->stopped.load());
 }

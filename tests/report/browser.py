@@ -17,6 +17,18 @@ def available():
     return None
 
 
+class Checks:
+    """Counts what was as wanted, and says what was not."""
+
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, what, ok, detail=""):
+        self.passed, self.failed = self.passed + bool(ok), self.failed + (not ok)
+        if not ok:
+            print(f"FAILED {what}: {detail}", flush=True)
+
+
 class Browser:
     def __init__(self, width, height, dark):
         with socket.socket() as s:

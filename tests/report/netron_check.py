@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from browser import Browser, available
+from browser import Browser, Checks, available
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -47,14 +47,8 @@ MODELS = [
     ("branches", SUBGRAPHS, ["--strategy", "ge"], ["ge:Data", "ge:If", "subgraph"]),
 ]
 
-passed = failed = 0
-
-
-def check(what, ok, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"FAILED {what}: {detail}", flush=True)
+checks = Checks()
+check = checks.check
 
 
 def dumps(cli, folder):
@@ -168,8 +162,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="millstream_netron_") as folder:
         for name, path, types in dumps(cli, folder):
             look_at(program, name, path, types, options.shots)
-    print(f"netron: {passed} passed, {failed} failed")
-    return 1 if failed else 0
+    print(f"netron: {checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":

@@ -12,21 +12,15 @@ import sys
 import tempfile
 import time
 
-from browser import Browser, available
+from browser import Browser, Checks, available
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TAB, ENTER, RIGHT, DOWN = "\ue004", "\ue007", "\ue014", "\ue015"
 MOST_BYTES = 20_000_000
 MOST_MS = 3000
 
-passed = failed = 0
-
-
-def check(what, ok, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"FAILED {what}: {detail}", flush=True)
+checks = Checks()
+check = checks.check
 
 
 def make_pages(cli, folder):
@@ -178,8 +172,8 @@ def main():
             for width in (1280, 390):
                 for dark in (False, True):
                     check_page(name, path, width, dark, options.shots, page_check)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":
