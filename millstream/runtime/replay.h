@@ -116,7 +116,8 @@ bool Replay::run_slice(Lane& lane, const Yield& yield) {
     if (at == kNone && idle > 64) at = find(own);
     if (at == kNone) {
       if (++idle < 2000 && tapes_left_.load(std::memory_order_relaxed) != 0) {
-        RealAtomics::relax(idle % 64);
+        // The first looks follow at once: on some virtual machines a pause takes longer than a hand-over does.
+        if (idle > 64) RealAtomics::relax(idle % 64);
         if (idle % 64 == 0 && yield()) return true;
         continue;
       }
