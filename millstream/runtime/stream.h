@@ -50,6 +50,9 @@ class Stream {
   /// Errors: null_argument (no body and no cost is not an error: the kernel's name must be set), bad_value (no blocks).
   Result<void> launch(const KernelFunction& kernel, Grid grid, ArgSpan arguments);
   Result<void> try_launch(const KernelFunction& kernel, Grid grid, ArgSpan arguments);
+  /// A kernel outlives its launches: one that ends with the call is refused when compiling.
+  Result<void> launch(const KernelFunction&& kernel, Grid grid, ArgSpan arguments) = delete;
+  Result<void> try_launch(const KernelFunction&& kernel, Grid grid, ArgSpan arguments) = delete;
   /// Errors: null_argument, bad_value when bytes > capacity.
   Result<void> copy(void* to, std::size_t capacity, const void* from, std::size_t bytes, CopyKind kind);
   /// Errors: null_argument, bad_value when bytes > capacity.

@@ -22,6 +22,16 @@ TEST_P(OnEveryBackend, TasksOfOneStreamRunInTheOrderOfTheirSubmits) {
   EXPECT_TRUE(*s.query());
 }
 
+template <class Kernel>
+constexpr bool kLaunches = requires(Stream s, Kernel kernel) { s.launch(std::forward<Kernel>(kernel), {}, {}); };
+template <class Kernel>
+constexpr bool kTriesToLaunch = requires(Stream s, Kernel kernel) { s.try_launch(std::forward<Kernel>(kernel), {}, {}); };
+
+TEST(Stream, AKernelThatEndsWithTheCallIsRefusedWhenCompiling) {
+  static_assert(kLaunches<const KernelFunction&> && kLaunches<KernelFunction&> && !kLaunches<KernelFunction>);
+  static_assert(kTriesToLaunch<const KernelFunction&> && kTriesToLaunch<KernelFunction&> && !kTriesToLaunch<KernelFunction>);
+}
+
 TEST_P(OnEveryBackend, AQueryBehindASynchroniseSaysComplete) {
   Stream s = stream();
   static const KernelFunction nothing{"nothing"};
