@@ -111,6 +111,46 @@ TEST_P(AclModel, AnExecutionThatTimesOutGoesOn) {
   EXPECT_EQ(order.size(), 1u);
 }
 
+// Two ways from one stream, chosen by what the memory holds when the execution gets there.
+TEST_P(AclModel, ASwitchThatHoldsStartsItsStreamAndLeavesOutTheRest) {
+  const aclrtStream s = persistent(), other = persistent();
+  std::vector<int> order;
+  std::int64_t left = 0, right = 5;
+  const aclmdlRI m = building();
+  OK(aclmdlRIBindStream(m, s, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclmdlRIBindStream(m, other, ACL_MODEL_STREAM_FLAG_DEFAULT));
+  OK(MST_LAUNCH(append, 1, nullptr, s)(&order, 1));
+  OK(aclrtSwitchStream(&left, ACL_RT_GREATER_OR_EQUAL, &right, ACL_RT_SWITCH_INT64, other, nullptr, s));
+  OK(MST_LAUNCH(append, 1, nullptr, s)(&order, 2));
+  OK(MST_LAUNCH(append, 1, nullptr, other)(&order, 3));
+  OK(aclmdlRIEndTask(m, s));
+  OK(aclmdlRIEndTask(m, other));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  for (left = 4; left <= 6; ++left) OK(aclmdlRIExecute(m, -1));
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 1, 3, 1, 3}));
+  OK(aclmdlRIDestroy(m));
+}
+
+TEST_P(AclModel, ASwitchComparesTheDataOfItsType) {
+  const aclrtStream s = persistent(), other = persistent();
+  int started = 0;
+  // The low halves are equal, the whole numbers are not.
+  std::int64_t left = (std::int64_t{1} << 32) + 7, right = 7;
+  const auto count = [](int* n) { ++*n; };
+  const aclmdlRI m = building();
+  OK(aclmdlRIBindStream(m, s, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclmdlRIBindStream(m, other, ACL_MODEL_STREAM_FLAG_DEFAULT));
+  OK(MST_LAUNCH(+count, 1, nullptr, other)(&started));
+  OK(aclrtSwitchStream(&left, ACL_RT_EQUAL, &right, ACL_RT_SWITCH_INT64, other, nullptr, s));
+  OK(aclrtSwitchStream(&left, ACL_RT_EQUAL, &right, ACL_RT_SWITCH_INT32, other, nullptr, s));
+  OK(aclrtSwitchStream(&left, ACL_RT_NOT_EQUAL, &right, ACL_RT_SWITCH_INT64, other, nullptr, s));
+  OK(aclmdlRIEndTask(m, s));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  OK(aclmdlRIExecute(m, -1));
+  EXPECT_EQ(started, 1);
+  OK(aclmdlRIDestroy(m));
+}
+
 TEST_P(AclModel, WhatIsLeftAtAResetGoesWithTheDevice) {
   const aclrtStream a = persistent();
   const aclmdlRI m = building();

@@ -43,7 +43,7 @@ struct World {
 
 // The arguments of one call: handles, pointers and outputs in order, then numbers.
 struct Arguments {
-  void* at[3] = {};
+  void* at[4] = {};
   std::int64_t number[3] = {};
 };
 
@@ -270,6 +270,23 @@ std::vector<Call> table() {
         {"unbound already", 107005, two(&World::unbound, &World::unbound_stream)}},
        true, true},
       {"aclmdlRIDestroy", {model}, {}, [](A a) { return aclmdlRIDestroy(a.at[0]); }, {}, true, true},
+      {"aclrtSwitchStream", {pointer("leftValue"), pointer("rightValue"), {"trueStream", K::stream}, stream}, {0, 0, 0},
+       [](A a) {
+         return aclrtSwitchStream(a.at[0], static_cast<aclrtCondition>(a.number[0]), a.at[1], static_cast<aclrtCompareDataType>(a.number[1]), a.at[2],
+                                  a.number[2] == 0 ? nullptr : a.at[2], a.at[3]);
+       },
+       {{"an unknown condition", 107000, number(0, 6)},
+        {"a negative condition", 107000, number(0, -1)},
+        {"an unknown data type", 107000, number(1, 2)},
+        {"falseStream is not null", 107000, number(2, 1)},
+        {"a stream that is not persistent", 107000, arg(3, &World::stream)},
+        {"a stream of no model", 107005, arg(3, &World::never_bound)},
+        {"its tasks are ended", 107000, arg(3, &World::ended_stream)},
+        {"its model is ready", 107000, arg(3, &World::ready_stream)},
+        {"its model is running", 107000, arg(3, &World::running_stream)},
+        {"it was unbound", 107005, arg(3, &World::unbound_stream)},
+        {"trueStream of no model", 107005, arg(2, &World::never_bound)},
+        {"trueStream of another model", 107005, arg(2, &World::ready_stream)}}},
 
       {"mst_create_shared_stream", {output("stream")}, {0, 4},
        [](A a) {
@@ -449,6 +466,10 @@ Arguments good(const World& w, const Call& call, unsigned char* outputs) {
   if (name == "aclmdlRIEndTask" || name == "aclmdlRIUnbindStream") a.at[1] = w.building_stream;
   if (name.rfind("aclmdlRIExecute", 0) == 0) a.at[0] = w.ready;
   if (name == "aclrtResetEvent") a.at[0] = w.latch;
+  if (name == "aclrtSwitchStream") {
+    a.at[2] = w.ended_stream;
+    a.at[3] = w.building_stream;
+  }
   for (std::size_t i = 0; i < call.numbers.size(); ++i) a.number[i] = call.numbers[i];
   return a;
 }

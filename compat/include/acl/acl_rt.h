@@ -149,6 +149,24 @@ aclError aclmdlRIUnbindStream(aclmdlRI modelRI, aclrtStream stream);
 /** Waits for executions and unbinds what is bound. */
 aclError aclmdlRIDestroy(aclmdlRI modelRI);
 
+typedef enum {
+  ACL_RT_EQUAL = 0,
+  ACL_RT_NOT_EQUAL,
+  ACL_RT_GREATER,
+  ACL_RT_GREATER_OR_EQUAL,
+  ACL_RT_LESS,
+  ACL_RT_LESS_OR_EQUAL
+} aclrtCondition;
+typedef enum { ACL_RT_SWITCH_INT32 = 0, ACL_RT_SWITCH_INT64 = 1 } aclrtCompareDataType;
+
+/**
+ * Recorded on a bound stream while its model is building; the values are read when an execution gets there. If the
+ * condition holds, trueStream of the same model starts at its first task and what follows on `stream` is left out; else
+ * `stream` goes on. falseStream must be null.
+ */
+aclError aclrtSwitchStream(void *leftValue, aclrtCondition cond, void *rightValue, aclrtCompareDataType dataType,
+                           aclrtStream trueStream, aclrtStream falseStream, aclrtStream stream);
+
 #ifdef __cplusplus
 }
 #endif

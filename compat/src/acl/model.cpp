@@ -119,3 +119,24 @@ aclError aclmdlRIDestroy(aclmdlRI modelRI) {
     return {};
   });
 }
+
+aclError aclrtSwitchStream(void* leftValue, aclrtCondition cond, void* rightValue, aclrtCompareDataType dataType, aclrtStream trueStream,
+                           aclrtStream falseStream, aclrtStream stream) {
+  return run("aclrtSwitchStream", [&]() -> Result<void> {
+    MST_TRY_VOID(not_null({{leftValue, "leftValue"}, {rightValue, "rightValue"}, {trueStream, "trueStream"}, {stream, "stream (the default stream cannot be bound)"}}));
+    MST_TRY(const auto target, find<StreamObject>(trueStream));
+    MST_TRY(const auto s, find<StreamObject>(stream));
+    MST_TRY(const auto context, current());
+    MST_TRY_VOID(belongs("trueStream", target, context));
+    MST_TRY_VOID(belongs("the stream", s, context));
+    const int condition = number_of(cond), type = number_of(dataType);
+    if (condition < ACL_RT_EQUAL || condition > ACL_RT_LESS_OR_EQUAL) {
+      return Error{ErrorCode::bad_value, fmt::format("cond {}", condition)}.help("ACL_RT_EQUAL (0) to ACL_RT_LESS_OR_EQUAL (5)");
+    }
+    if (type != ACL_RT_SWITCH_INT32 && type != ACL_RT_SWITCH_INT64) {
+      return Error{ErrorCode::bad_value, fmt::format("dataType {}", type)}.help("ACL_RT_SWITCH_INT32 (0) or ACL_RT_SWITCH_INT64 (1)");
+    }
+    if (falseStream != nullptr) return Error{ErrorCode::bad_value, "falseStream is not null"}.help("pass null: where the condition does not hold the stream goes on");
+    return Tape(s->native).switch_to(static_cast<Comparison>(condition), leftValue, rightValue, static_cast<IntType>(type), target->native);
+  });
+}
