@@ -133,23 +133,14 @@ void max_with_indices(const T* x, T* y, std::int64_t* indices, std::int64_t plan
         for (std::int64_t o2 = 0; o2 < s.out[2]; ++o2, ++o) {
           T best = lowest<T>();
           std::int64_t where = -1;
-          for (std::int64_t k0 = 0; k0 < s.kernel[0]; ++k0) {
-            const std::int64_t i0 = o0 * s.stride[0] - s.begin[0] + k0 * s.dilation[0];
-            if (i0 < 0 || i0 >= s.in[0]) continue;
-            for (std::int64_t k1 = 0; k1 < s.kernel[1]; ++k1) {
-              const std::int64_t i1 = o1 * s.stride[1] - s.begin[1] + k1 * s.dilation[1];
-              if (i1 < 0 || i1 >= s.in[1]) continue;
-              for (std::int64_t k2 = 0; k2 < s.kernel[2]; ++k2) {
-                const std::int64_t i2 = o2 * s.stride[2] - s.begin[2] + k2 * s.dilation[2];
-                if (i2 < 0 || i2 >= s.in[2]) continue;
-                const T value = xp[(i0 * s.in[1] + i1) * s.in[2] + i2];
-                if (where < 0 || value > best) {
-                  best = value;
-                  where = column_major ? (i2 * s.in[1] + i1) * s.in[0] + i0
-                                       : (i0 * s.in[1] + i1) * s.in[2] + i2;
-                }
-              }
-            }
+          for_window(s, o0, o1, o2, [&](std::int64_t sample, std::int64_t) {
+            if (where >= 0 && !(xp[sample] > best)) return;
+            best = xp[sample];
+            where = sample;
+          });
+          if (where >= 0 && column_major) {
+            const std::int64_t i2 = where % s.in[2], i1 = where / s.in[2] % s.in[1], i0 = where / (s.in[1] * s.in[2]);
+            where = (i2 * s.in[1] + i1) * s.in[0] + i0;
           }
           y[o] = best;
           indices[o] = where < 0 ? -1 : plane * s.in_size() + where;

@@ -60,6 +60,24 @@ struct Window3 {
   std::int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
 };
 
+/// Calls `body(sample, weight)`, places in [in...] and [kernel...], for each sample of the window at output o that lies inside.
+template <class Body>
+void for_window(const Window3& s, std::int64_t o0, std::int64_t o1, std::int64_t o2, Body body) {
+  for (std::int64_t k0 = 0; k0 < s.kernel[0]; ++k0) {
+    const std::int64_t i0 = o0 * s.stride[0] - s.begin[0] + k0 * s.dilation[0];
+    if (i0 < 0 || i0 >= s.in[0]) continue;
+    for (std::int64_t k1 = 0; k1 < s.kernel[1]; ++k1) {
+      const std::int64_t i1 = o1 * s.stride[1] - s.begin[1] + k1 * s.dilation[1];
+      if (i1 < 0 || i1 >= s.in[1]) continue;
+      for (std::int64_t k2 = 0; k2 < s.kernel[2]; ++k2) {
+        const std::int64_t i2 = o2 * s.stride[2] - s.begin[2] + k2 * s.dilation[2];
+        if (i2 < 0 || i2 >= s.in[2]) continue;
+        body((i0 * s.in[1] + i1) * s.in[2] + i2, (k0 * s.kernel[1] + k1) * s.kernel[2] + k2);
+      }
+    }
+  }
+}
+
 /// Direct convolution, for element types and windows that the library does not take. x [N, C, in...],
 /// w [M, C/groups, kernel...], bias [M] or null, y [N, M, out...]. O(N M C/groups |out| |kernel|).
 template <class T, class Acc>
@@ -78,21 +96,11 @@ void direct_convolution(const T* x, const T* w, const T* bias, T* y, std::int64_
         for (std::int64_t o2 = 0; o2 < s.out[2]; ++o2) {
           Acc sum = bias != nullptr ? static_cast<Acc>(bias[m]) : Acc{};
           for (std::int64_t c = 0; c < per_group; ++c) {
-            for (std::int64_t k0 = 0; k0 < s.kernel[0]; ++k0) {
-              const std::int64_t i0 = o0 * s.stride[0] - s.begin[0] + k0 * s.dilation[0];
-              if (i0 < 0 || i0 >= s.in[0]) continue;
-              for (std::int64_t k1 = 0; k1 < s.kernel[1]; ++k1) {
-                const std::int64_t i1 = o1 * s.stride[1] - s.begin[1] + k1 * s.dilation[1];
-                if (i1 < 0 || i1 >= s.in[1]) continue;
-                for (std::int64_t k2 = 0; k2 < s.kernel[2]; ++k2) {
-                  const std::int64_t i2 = o2 * s.stride[2] - s.begin[2] + k2 * s.dilation[2];
-                  if (i2 < 0 || i2 >= s.in[2]) continue;
-                  sum += static_cast<Acc>(xg[((c * s.in[0] + i0) * s.in[1] + i1) * s.in[2] + i2]) *
-                         static_cast<Acc>(
-                             wm[((c * s.kernel[0] + k0) * s.kernel[1] + k1) * s.kernel[2] + k2]);
-                }
-              }
-            }
+            const T* xc = xg + c * s.in_size();
+            const T* wc = wm + c * s.kernel_size();
+            for_window(s, o0, o1, o2, [&](std::int64_t sample, std::int64_t weight) {
+              sum += static_cast<Acc>(xc[sample]) * static_cast<Acc>(wc[weight]);
+            });
           }
           ym[(o0 * s.out[1] + o1) * s.out[2] + o2] = static_cast<T>(sum);
         }
@@ -120,21 +128,9 @@ void direct_deconvolution(const T* x, const T* w, const T* bias, T* y, std::int6
         for (std::int64_t o1 = 0; o1 < s.out[1]; ++o1) {
           for (std::int64_t o2 = 0; o2 < s.out[2]; ++o2) {
             const Acc value = static_cast<Acc>(xc[(o0 * s.out[1] + o1) * s.out[2] + o2]);
-            for (std::int64_t k0 = 0; k0 < s.kernel[0]; ++k0) {
-              const std::int64_t i0 = o0 * s.stride[0] - s.begin[0] + k0 * s.dilation[0];
-              if (i0 < 0 || i0 >= s.in[0]) continue;
-              for (std::int64_t k1 = 0; k1 < s.kernel[1]; ++k1) {
-                const std::int64_t i1 = o1 * s.stride[1] - s.begin[1] + k1 * s.dilation[1];
-                if (i1 < 0 || i1 >= s.in[1]) continue;
-                for (std::int64_t k2 = 0; k2 < s.kernel[2]; ++k2) {
-                  const std::int64_t i2 = o2 * s.stride[2] - s.begin[2] + k2 * s.dilation[2];
-                  if (i2 < 0 || i2 >= s.in[2]) continue;
-                  sum[static_cast<std::size_t>((i0 * s.in[1] + i1) * s.in[2] + i2)] +=
-                      value *
-                      static_cast<Acc>(wc[(k0 * s.kernel[1] + k1) * s.kernel[2] + k2]);
-                }
-              }
-            }
+            for_window(s, o0, o1, o2, [&](std::int64_t sample, std::int64_t weight) {
+              sum[static_cast<std::size_t>(sample)] += value * static_cast<Acc>(wc[weight]);
+            });
           }
         }
       }
