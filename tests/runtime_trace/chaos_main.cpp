@@ -2,6 +2,8 @@
 // chaos_main [--seconds N] [--seed N]: random programs on several devices at once, on 1, 2 and 8 workers with and
 // without delays, while other devices are closed by force under load. Every trace is checked, nothing may hang, and
 // neither memory nor threads may grow.
+#include <malloc.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +40,23 @@ std::uint64_t of_process(const std::string& key) {
     return number;
   }
   return 0;
+}
+
+// Bytes that the process has allocated and not given back, over all arenas; glibc alone tells.
+std::uint64_t heap_in_use() {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* const out = open_memstream(&text, &size);
+  if (out == nullptr || malloc_info(0, out) != 0 || std::fclose(out) != 0) return 0;
+  const std::string xml(text, size);
+  std::free(text);
+  // The sums over all arenas are the last of each name.
+  const auto last = [&](const std::string& before) -> std::uint64_t {
+    const std::size_t at = xml.rfind(before);
+    if (at == std::string::npos) return 0;
+    return std::strtoull(xml.c_str() + xml.find("size=\"", at) + 6, nullptr, 10);
+  };
+  return last("<system type=\"current\"") + last("<total type=\"mmap\"") - last("<total type=\"fast\"") - last("<total type=\"rest\"");
 }
 
 void run_programs(std::uint64_t seed, std::int32_t ordinal, Clock::time_point until) {
@@ -101,7 +120,7 @@ int run(std::uint64_t seconds, std::uint64_t seed) {
   const Watchdog watchdog(120);
   // What a process keeps once it has run a little: allocator's arenas, thread stacks.
   run_programs(seed, 0, Clock::now() + std::chrono::seconds(std::max<std::uint64_t>(1, seconds / 10)));
-  const std::uint64_t threads = of_process("Threads:"), memory = of_process("VmRSS:");
+  const std::uint64_t threads = of_process("Threads:"), memory = of_process("VmRSS:"), heap = heap_in_use();
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   const auto slice = std::chrono::seconds(15);
   for (std::uint64_t round = 1; Clock::now() < end && !failed; ++round) {
@@ -112,11 +131,13 @@ int run(std::uint64_t seconds, std::uint64_t seed) {
     }
     drivers.emplace_back(run_resets, seed + round, 2, until);
     for (std::thread& d : drivers) d.join();
-    const std::uint64_t threads_now = of_process("Threads:"), memory_now = of_process("VmRSS:");
-    fmt::print("chaos: {} programs, {} resets, {} threads, {} MiB\n", programs.load(), resets.load(), threads_now, memory_now / 1024);
+    const std::uint64_t threads_now = of_process("Threads:"), memory_now = of_process("VmRSS:"), heap_now = heap_in_use();
+    fmt::print("chaos: {} programs, {} resets, {} threads, {} MiB, {} KiB of heap in use\n", programs.load(), resets.load(), threads_now,
+               memory_now / 1024, heap_now / 1024);
     std::fflush(stdout);
     if (threads_now != threads) complain(fmt::format("{} threads at rest, {} before", threads_now, threads));
     if (memory_now > memory + 64 * 1024) complain(fmt::format("{} MiB at rest, {} before", memory_now / 1024, memory / 1024));
+    if (heap_now > heap + 256 * 1024) complain(fmt::format("{} KiB of heap in use at rest, {} before", heap_now / 1024, heap / 1024));
   }
   fmt::print("chaos: {} passed, {} failed\n", programs.load() + resets.load() - (failed ? 1 : 0), failed ? 1 : 0);
   return failed ? 1 : 0;
