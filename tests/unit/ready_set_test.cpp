@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "millstream/runtime/device.h"
 #include "millstream/runtime/objects.h"
 
@@ -71,6 +74,17 @@ TEST_F(OfReadyLanes, AreNoneWhenItIsClosedOrWhatTheHostWaitsForEnded) {
   EXPECT_EQ(nullptr, ready.take_as_host(ended, [] {}));
   ready.close();
   EXPECT_EQ(nullptr, ready.take([] {}));
+}
+
+TEST(ReadySet, AHostThatSleepsIsWokenByTheEndOfWhatItWaitsFor) {
+  ReadySet hosts_only(0, 0);
+  std::atomic<bool> ended{false}, sleeps{false};
+  hosts_only.host_begins();
+  std::thread host([&] { EXPECT_EQ(nullptr, hosts_only.take_as_host(ended, [&] { sleeps = true; })); });
+  while (!sleeps) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  hosts_only.end_host(ended);
+  host.join();
 }
 
 }  // namespace
