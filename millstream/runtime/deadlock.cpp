@@ -62,15 +62,20 @@ void for_each_task(Lane& lane, Visit visit) {
   lane.queue.for_each(visit);
 }
 
-// Every parked lane of the device, and who among them holds a record of what each waits for. While a lane's park_lock
-// is held nobody can wake it, so its queue stands still; between lanes a host may change something, which the caller
-// sees in Machine::activity.
-std::vector<Parked> parked_lanes(DeviceState& device) {
+// With the lane's park_lock held: it has tasks, and a host or a worker is about to see to them. What they record nobody
+// can tell. On a busy machine a host may stand for long between its submit and the wake-up of the lane.
+bool is_moving(const Lane& lane) { return lane.parked_on == nullptr && lane.token.pending() != 0; }
+
+// Every parked lane of the device, and who among them holds a record of what each waits for; `moving`: whether some other
+// lane is moving. While a lane's park_lock is held nobody can wake it, so its queue stands still; between lanes a host may
+// change something, which the caller sees in Machine::activity.
+std::vector<Parked> parked_lanes(DeviceState& device, bool& moving) {
   std::vector<Parked> out;
   std::map<const Awaited*, std::vector<std::size_t>> recorders;
   for (const auto& context : device.live_contexts()) {
     for (const auto& lane : context->lanes()) {
       const std::lock_guard parked(lane->park_lock);
+      moving = moving || is_moving(*lane);
       if (lane->parked_on == nullptr) continue;
       const std::size_t i = out.size();
       out.push_back({lane, lane->parks, lane->parked_on, lane->parked_on->describe(), "", {}});
@@ -157,7 +162,9 @@ std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std:
 
 std::optional<Stuck> find_stuck(DeviceState& device) {
   const std::lock_guard control(device.control);
-  const std::vector<Parked> parked = parked_lanes(device);
+  bool moving = false;
+  const std::vector<Parked> parked = parked_lanes(device, moving);
+  if (moving) return std::nullopt;
   Stuck out;
   const auto add = [&](std::size_t i, Error error) { out.waits.push_back({parked[i].lane, parked[i].park, std::move(error)}); };
   const std::vector<bool> closed = closed_in(parked);
@@ -195,13 +202,14 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
 
 namespace {
 
-// Among what has not begun.
+// Among what has not begun; a lane that is moving may be one.
 bool has_recorder(DeviceState& device, const Awaited& awaited) {
   const std::lock_guard control(device.control);
   bool found = false;
   for (const auto& context : device.live_contexts()) {
     for (const auto& lane : context->lanes()) {
       const std::lock_guard parked(lane->park_lock);
+      found = found || is_moving(*lane);
       if (lane->parked_on == nullptr) continue;
       for_each_task(*lane, [&](const Task& task) { found = found || recorded_by(task) == &awaited; });
     }
@@ -230,7 +238,8 @@ void report(const Stuck& stuck) {
 std::vector<std::string> blocking_chain(DeviceState& device, StreamState& stream) {
   std::vector<std::string> out;
   const std::lock_guard control(device.control);
-  const std::vector<Parked> parked = parked_lanes(device);
+  bool moving = false;
+  const std::vector<Parked> parked = parked_lanes(device, moving);
   std::vector<bool> seen(parked.size(), false);
   std::size_t at = 0;
   while (at < parked.size() && parked[at].lane.get() != &stream.lane) ++at;

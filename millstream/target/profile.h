@@ -36,7 +36,7 @@ struct Profile {
   std::uint32_t orphan_wait_ms = 2000;              ///< until a wait that nobody records for is called a deadlock
   std::uint32_t callback_stall_ms = 0;              ///< until a callback is suspected of waiting for itself; 0: never
   std::uint32_t priority_age = 1000;                ///< times a ready stream is passed over before it goes first; 0: no ageing
-  std::uint64_t max_tasks_per_execution = 0;        ///< of a model; 0: no bound
+  std::uint64_t max_tasks_per_execution = 1'000'000'000;  ///< of a model: a loop that runs more is called endless; 0: no bound
   bool default_stream_failure_mode = false;         ///< the default stream's failure mode may be set
   /// Seeded random delays before tasks and before a record is made known, for tests: one program, many legal runs.
   std::optional<std::uint64_t> delay_seed;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model instances of acl/acl_rt.h. Wrong use in each phase is in misuse_table.cpp.
 #include <atomic>
+#include <fstream>
 #include <thread>
 #include <vector>
 
+#include "millstream/target/profile.h"
 #include "tests/compat/acl_fixture.h"
 
 namespace millstream {
@@ -149,6 +151,22 @@ TEST_P(AclModel, ASwitchComparesTheDataOfItsType) {
   OK(aclmdlRIExecute(m, -1));
   EXPECT_EQ(started, 1);
   OK(aclmdlRIDestroy(m));
+}
+
+TEST_P(AclModel, ALoopThatNeverEndsHoldsUpNoReset) {
+  EXPECT_GT(Profile{}.max_tasks_per_execution, 0u);
+  const std::string file = testing::TempDir() + "acl_loop_device.toml";
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\nmax_tasks_per_execution = 300000\n";
+  reopen(file.c_str());
+  const aclrtStream s = persistent();
+  std::int32_t left = 1, right = 2;
+  const aclmdlRI m = building();
+  OK(aclmdlRIBindStream(m, s, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclrtSwitchStream(&left, ACL_RT_LESS, &right, ACL_RT_SWITCH_INT32, s, nullptr, s));
+  OK(aclmdlRIEndTask(m, s));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  CODE(507046, aclmdlRIExecute(m, 1));
+  OK(aclrtResetDevice(0));
 }
 
 TEST_P(AclModel, WhatIsLeftAtAResetGoesWithTheDevice) {

@@ -761,6 +761,25 @@ TEST_P(OnEveryBackend, AHostThatWaitsForALatchNobodyRecordsIsToldThoughOthersWai
   EXPECT_OK(s.synchronize());
 }
 
+// A host may stand for long between its submit and the wake-up of the stream.
+TEST_P(OnEveryBackend, WhatAHostHasSubmittedAndNotYetMadeReadyIsNotGivenUp) {
+  Profile profile;
+  profile.orphan_wait_ms = 5;
+  open(profile);
+  Stream held = stream(), s = stream();
+  Event latch = event(Event::Kind::latch);
+  rt::Lane& lane = held.state()->lane;
+  EXPECT_TRUE(lane.token.add());
+  EXPECT_OK(held.record(latch));
+  EXPECT_OK(s.wait(latch));
+  std::thread first([&] { EXPECT_OK(s.synchronize()); }), second([&] { EXPECT_OK(latch.synchronize()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(lane.token.remove(1));
+  device->state()->machine->make_ready(lane);
+  first.join();
+  second.join();
+}
+
 // What is suspected anew has its full time again.
 TEST_P(OnEveryBackend, ASecondSuspicionDoesNotTakeOverTheTimeOfTheFirst) {
   Profile profile;

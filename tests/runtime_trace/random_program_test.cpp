@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MST_PROGRAM_COUNT programs a back-end (default 1 000), from MST_PROGRAM_SEED (default 1). With one program the trace of
-// a failing one is printed.
+// MST_PROGRAM_COUNT programs a back-end (default 1 000), from MST_PROGRAM_SEED (default 1), of about MST_PROGRAM_SIZE calls
+// a host thread (default 40). With one program the trace of a failing one is printed.
 #include "tests/runtime_trace/random_program.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,8 @@ void run_all(BackendId backend) {
   const std::uint64_t count = number("MST_PROGRAM_COUNT", 1000), first = number("MST_PROGRAM_SEED", 1);
   auto said = std::chrono::steady_clock::now();
   for (std::uint64_t i = 0; i < count; ++i) {
-    const ProgramPlace place{backend};
+    ProgramPlace place{backend};
+    place.size = static_cast<std::uint32_t>(number("MST_PROGRAM_SIZE", place.size));
     const ProgramRun run = run_random_program(first + i, place);
     if (run.wrong) ADD_FAILURE() << *run.wrong << "\nagain: MST_PROGRAM_SEED=" << first + i << " MST_PROGRAM_COUNT=1" << (count == 1 ? "\n" + to_text(run.trace) : "");
     if (backend == BackendId::sim && run.one_host) {
