@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from . import _collectives
 from ._after_aot import BlocksOf
 from ._fx import Desc, desc_of, is_getitem, is_number, source_of
 from ._markers import ORDERS, SCOPES
@@ -29,6 +30,7 @@ class Operator:
     attributes: dict[str, Any]
     blocks: Blocks
     source: str
+    engine: str = ""
     after: list[int] = field(default_factory=list)
 
 
@@ -114,11 +116,17 @@ def lower(gm: fx.GraphModule, name: str, blocks: BlocksOf, after: After) -> Lowe
             earlier = {out.index[n]: None for n in map(producer, after.get(node, ())) if n in out.index}
             out.operators.append(Operator(
                 node, names.take(kind), kind, [values[n] for n in _tensors_read(node) if n in values],
-                [desc_of(r) for r in results], attributes(blocks.get(node, ())), blocks.get(node, ()),
-                source_of(node), list(earlier)))
+                [desc_of(r) for r in results], _attributes(node, blocks.get(node, ())), blocks.get(node, ()),
+                source_of(node), _collectives.ENGINE if _collectives.type_of(node) else "", list(earlier)))
         elif node.op == "output":
             out.results = [values[n] for n in node.all_input_nodes if n in values]
     return out
+
+
+def _attributes(node: fx.Node, blocks: Blocks) -> dict[str, Any]:
+    """What the scopes say, and the group of a collective, by which the ranks' plans are compared."""
+    group = _collectives.group_of(node) if _collectives.is_start(node) else None
+    return {**attributes(blocks), **({} if group is None else {"group": group})}
 
 
 def _tensors_read(node: fx.Node) -> list[fx.Node]:
@@ -144,6 +152,7 @@ def build(lowered: Lowered) -> Any:
 
     for operator in lowered.operators:
         graph.add_node(type=operator.type, name=operator.name, inputs=[ident(v) for v in operator.inputs], outputs=operator.outputs,
-                       after=operator.after, attributes=operator.attributes, engine="", source=operator.source)
+                       after=operator.after, attributes=operator.attributes, engine=operator.engine, source=operator.source,
+                       cost=0 if operator.type == _collectives.WAIT_TYPE else None)
     graph.set_outputs([ident(v) for v in dict.fromkeys(lowered.results)])
     return graph

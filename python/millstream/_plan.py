@@ -12,6 +12,7 @@ from torch import fx
 
 from . import _torch_compat as compat
 from ._after_aot import (BlocksOf, blocks_by_markers, blocks_by_meta, compare_carriers, strip_branches, strip_markers)
+from ._collectives import order_collectives
 from ._convert import Lowered, build, host_nodes, is_operator, lower
 from ._dumps import write_data_dump, write_graphs
 from ._fx import is_symbolic, other_devices
@@ -106,6 +107,8 @@ def plan_options(lowered: Lowered, symbolic: bool, config: CompilerConfig) -> di
     options: dict[str, Any] = {"target": config.target}
     if config.streams is not None:
         options["streams"] = config.streams
+    if any(o.engine for o in lowered.operators):
+        options["hcom_parallel"] = False  # the rule would take waits away from their collectives
     if config.ge_config.enable_single_stream:
         return {**options, "single_stream": True}
     several = os.environ.get(DYNAMIC_ENVIRONMENT) == "1"
@@ -136,11 +139,13 @@ def _report_lost(entered: list[Block], lowered: Lowered, plan: Any, report: _Rep
             report.lost(f"{block} has no effect: no operator is left inside, but for those of scopes inside it")
         elif block.id not in running:
             report.lost(f"{block} has no effect: its operators only hand values on and run on no stream")
-    home: dict[str, int] = {}
+    home: dict[tuple[str, str], int] = {}
     for i, operator in enumerate(lowered.operators):
         label, stream = label_of(operator.blocks), plan.logical_stream_of(i)
-        if label is not None and stream is not None and home.setdefault(label, stream) != stream:
-            report.lost(f"label {label!r}: {operator.name} is on stream {stream}, others of the label on stream {home[label]}")
+        if label is not None and stream is not None:
+            first = home.setdefault((label, operator.engine), stream)
+            if first != stream:
+                report.lost(f"label {label!r}: {operator.name} is on stream {stream}, others of the label on stream {first}")
 
 
 def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered: list[Block],
@@ -158,6 +163,7 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     rebind_waits(gm.graph, blocks, after)
     host = set(host_nodes(gm.graph))
     hand_orders(gm.graph, blocks, after, lambda node: is_operator(node, host))
+    order_collectives(gm.graph, after)
     add_hazards(gm.graph, after)
     gm.recompile()
     lowered = lower(gm, name, blocks, after)
