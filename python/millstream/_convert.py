@@ -11,7 +11,7 @@ from torch import fx
 
 from . import _collectives
 from ._after_aot import BlocksOf
-from ._fx import Desc, desc_of, is_getitem, is_number, source_of
+from ._fx import Desc, desc_of, is_getitem, is_number, is_symbolic, source_of
 from ._markers import ORDERS, SCOPES
 from ._names import Names, type_of
 from ._orders import After, is_rebound, producer
@@ -54,12 +54,14 @@ class Leaf:
 
 @dataclass
 class Lowered:
-    """The whole graph. `host` are the nodes that only compute numbers from numbers and shapes of inputs."""
+    """The whole graph. `host` are the nodes that only compute numbers from numbers and shapes of inputs; `symbolic` says
+    that some shapes or numbers are only known when it runs."""
 
     name: str
     leaves: list[Leaf]
     operators: list[Operator]
     host: list[fx.Node]
+    symbolic: bool
     results: list[Value]
     index: dict[fx.Node, int]
 
@@ -92,7 +94,7 @@ def lower(gm: fx.GraphModule, name: str, blocks: BlocksOf, after: After) -> Lowe
     names = Names()
     host = host_nodes(gm.graph)
     on_host = set(host)
-    out = Lowered(name, [], [], host, [], {})
+    out = Lowered(name, [], [], host, is_symbolic(gm.graph), [], {})
     values: dict[fx.Node, Value] = {}
     for node in gm.graph.nodes:
         value = node.meta.get("val")
@@ -143,7 +145,7 @@ def _tensors_read(node: fx.Node) -> list[fx.Node]:
 def build(lowered: Lowered) -> Any:
     """The library's graph; node ids are the indices of the operators."""
     from . import _core
-    graph = _core.Graph(lowered.name)
+    graph = _core.Graph(lowered.name, dynamic=lowered.symbolic)
     leaves = [(graph.add_constant if leaf.constant else graph.add_input)(leaf.name, dtype=leaf.desc[0], shape=leaf.desc[1])
               for leaf in lowered.leaves]
 

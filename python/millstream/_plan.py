@@ -15,7 +15,7 @@ from ._after_aot import (BlocksOf, blocks_by_markers, blocks_by_meta, compare_ca
 from ._collectives import order_collectives
 from ._convert import Lowered, build, host_nodes, is_operator, lower
 from ._dumps import write_data_dump, write_graphs
-from ._fx import is_symbolic, other_devices
+from ._fx import other_devices
 from ._hazards import add_hazards
 from ._markers import LABEL
 from ._orders import After, hand_orders, rebind_waits
@@ -101,7 +101,7 @@ def blocks_of(gm: fx.GraphModule, inputs: Any, kind: str, config: CompilerConfig
     return blocks
 
 
-def plan_options(lowered: Lowered, symbolic: bool, config: CompilerConfig) -> dict[str, Any]:
+def plan_options(lowered: Lowered, config: CompilerConfig) -> dict[str, Any]:
     """The library's options. Labels ask for the rules of the graph engine, where whatever has no label shares the
     default stream; without labels the streams are chosen by prediction, or are one where shapes are not known."""
     options: dict[str, Any] = {"target": config.target}
@@ -112,14 +112,14 @@ def plan_options(lowered: Lowered, symbolic: bool, config: CompilerConfig) -> di
     if config.ge_config.enable_single_stream:
         return {**options, "single_stream": True}
     several = os.environ.get(DYNAMIC_ENVIRONMENT) == "1"
-    if symbolic and several:
+    if lowered.symbolic and several:
         options["dynamic_multi_stream"] = True
     if config.strategy is not None:
         options["strategy"] = config.strategy
-    elif any(LABEL in o.attributes for o in lowered.operators) or (symbolic and several):
+    elif any(LABEL in o.attributes for o in lowered.operators) or (lowered.symbolic and several):
         options["strategy"] = "ge"
     else:
-        options["strategy"] = "single" if symbolic else "auto"
+        options["strategy"] = "single" if lowered.symbolic else "auto"
     return options
 
 
@@ -167,7 +167,7 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     add_hazards(gm.graph, after)
     gm.recompile()
     lowered = lower(gm, name, blocks, after)
-    plan = _core.compile(build(lowered), plan_options(lowered, is_symbolic(gm.graph), config))
+    plan = _core.compile(build(lowered), plan_options(lowered, config))
     write_graphs(config, gm, lowered, plan)
     write_data_dump(config, lowered)
     labelled = any(LABEL in o.attributes for o in lowered.operators)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 import unittest
+from unittest import mock
 
 import torch_support as support  # skips this file without PyTorch
 import torch
@@ -237,17 +238,28 @@ def training():
 
 
 def unknown_shapes():
-    def model(a, b):
+    def plain(a, b):
+        return collectives.all_reduce(a + 1, "sum", dist.group.WORLD), torch.mm(b, b)
+
+    def labelled(a, b):
         with npu_stream_switch("comm"):
             reduced = collectives.all_reduce(a + 1, "sum", dist.group.WORLD)
         return reduced, torch.mm(b, b)
-    with support.quiet(), torch.no_grad():
-        compiled, backend = support.compiled_by(model, dynamic=True)
-        for size in (4, 6, 9):
-            inputs = [x(0, size, size), x(1, size, size)]
-            check.assertTrue(support.same(compiled(*inputs), model(*inputs)))
-    graph, = backend.graphs
-    check.assertEqual(graph.plan.streams, 3)  # the label, its collectives, the rest
+
+    def streams(model, several):
+        with mock.patch.dict(os.environ, {"ENABLE_DYNAMIC_SHAPE_MULTI_STREAM": several}), support.quiet(), torch.no_grad():
+            compiled, backend = support.compiled_by(model, dynamic=True)
+            for size in (4, 6, 9):
+                inputs = [x(0, size, size), x(1, size, size)]
+                check.assertTrue(support.same(compiled(*inputs), model(*inputs)))
+        (graph,) = backend.graphs
+        check.assertEqual(graph.plan.verify(), [])
+        return {lane[-1]: lane for lane in support.lanes(graph)}
+    collective = ["?e0", "HcomAllReduce", "CollectiveWait"]
+    check.assertEqual(streams(plain, "0"), {"MatMul": ["Add", "HcomAllReduce", "CollectiveWait", "MatMul"]})
+    check.assertEqual(streams(plain, "1"), {"MatMul": ["Add", "!e0", "MatMul"], "CollectiveWait": collective})
+    for several in ("0", "1"):
+        check.assertEqual(streams(labelled, several), {"MatMul": ["MatMul"], "!e0": ["Add", "!e0"], "CollectiveWait": collective})
 
 
 def around_a_graph_break():
