@@ -41,11 +41,16 @@ constexpr OpSchema kTable[] = {
     task("StreamMerge"),
     task("StreamSwitch"),
     task("StreamSwitchN"),
+    task("CollectiveWait"),
     task("HcomAllGather"),
     task("HcomAllReduce"),
+    task("HcomAllToAllV"),
+    task("HcomBatchSendRecv"),
     task("HcomBroadcast"),
+    task("HcomReceive"),
     task("HcomReduce"),
     task("HcomReduceScatter"),
+    task("HcomSend"),
 };
 
 }  // namespace

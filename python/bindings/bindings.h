@@ -42,7 +42,7 @@ void value_of(Result<void> result);
 /// What the graph of a Python program is made of. Node and value ids are those of the order of adding.
 class GraphUnderWork {
  public:
-  explicit GraphUnderWork(std::string name) : graph_(std::move(name)) {}
+  GraphUnderWork(std::string name, bool dynamic) : graph_(std::move(name)) { graph_.set_dynamic(dynamic); }
 
   using Shape = std::vector<std::variant<std::int64_t, std::string>>;
   using Output = std::pair<std::string, Shape>;

@@ -170,7 +170,8 @@ void bind_graph(nb::module_& m) {
   nb::class_<GraphUnderWork>(m, "Graph",
                              "A computation graph under work. Nodes and values have ids 0, 1, ... in order of adding, apart from each other.\n"
                              "Names are checked by compile.")
-      .def(nb::init<std::string>(), nb::arg("name") = "graph", "An empty graph.")
+      .def(nb::init<std::string, bool>(), nb::arg("name") = "graph", nb::kw_only(), nb::arg("dynamic") = false,
+           "An empty graph. dynamic: its shapes are only known when it runs; strategy ge then goes by the rules for dynamic shapes.")
       .def("add_input", &GraphUnderWork::add_value, nb::arg("name"), nb::arg("dtype"), nb::arg("shape"),
            "A value that each run is given. Returns its value id.\n\n"
            "dtype: a name of torch, numpy or the text format (\"float32\", \"f32\"). shape: sizes of 0 or more; a str is a size known only at run time.\n"

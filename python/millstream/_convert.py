@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from . import _collectives
 from ._after_aot import BlocksOf
-from ._fx import Desc, desc_of, is_getitem, is_number, source_of
+from ._fx import Desc, desc_of, is_getitem, is_number, is_symbolic, source_of
 from ._markers import ORDERS, SCOPES
 from ._names import Names, type_of
 from ._orders import After, is_rebound, producer
@@ -29,6 +30,7 @@ class Operator:
     attributes: dict[str, Any]
     blocks: Blocks
     source: str
+    engine: str = ""
     after: list[int] = field(default_factory=list)
 
 
@@ -52,12 +54,14 @@ class Leaf:
 
 @dataclass
 class Lowered:
-    """The whole graph. `host` are the nodes that only compute numbers from numbers and shapes of inputs."""
+    """The whole graph. `host` are the nodes that only compute numbers from numbers and shapes of inputs; `symbolic` says
+    that some shapes or numbers are only known when it runs."""
 
     name: str
     leaves: list[Leaf]
     operators: list[Operator]
     host: list[fx.Node]
+    symbolic: bool
     results: list[Value]
     index: dict[fx.Node, int]
 
@@ -90,7 +94,7 @@ def lower(gm: fx.GraphModule, name: str, blocks: BlocksOf, after: After) -> Lowe
     names = Names()
     host = host_nodes(gm.graph)
     on_host = set(host)
-    out = Lowered(name, [], [], host, [], {})
+    out = Lowered(name, [], [], host, is_symbolic(gm.graph), [], {})
     values: dict[fx.Node, Value] = {}
     for node in gm.graph.nodes:
         value = node.meta.get("val")
@@ -114,11 +118,17 @@ def lower(gm: fx.GraphModule, name: str, blocks: BlocksOf, after: After) -> Lowe
             earlier = {out.index[n]: None for n in map(producer, after.get(node, ())) if n in out.index}
             out.operators.append(Operator(
                 node, names.take(kind), kind, [values[n] for n in _tensors_read(node) if n in values],
-                [desc_of(r) for r in results], attributes(blocks.get(node, ())), blocks.get(node, ()),
-                source_of(node), list(earlier)))
+                [desc_of(r) for r in results], _attributes(node, blocks.get(node, ())), blocks.get(node, ()),
+                source_of(node), _collectives.ENGINE if _collectives.type_of(node) else "", list(earlier)))
         elif node.op == "output":
             out.results = [values[n] for n in node.all_input_nodes if n in values]
     return out
+
+
+def _attributes(node: fx.Node, blocks: Blocks) -> dict[str, Any]:
+    """What the scopes say, and the group of a collective, by which the ranks' plans are compared."""
+    group = _collectives.group_of(node) if _collectives.is_start(node) else None
+    return {**attributes(blocks), **({} if group is None else {"group": group})}
 
 
 def _tensors_read(node: fx.Node) -> list[fx.Node]:
@@ -135,7 +145,7 @@ def _tensors_read(node: fx.Node) -> list[fx.Node]:
 def build(lowered: Lowered) -> Any:
     """The library's graph; node ids are the indices of the operators."""
     from . import _core
-    graph = _core.Graph(lowered.name)
+    graph = _core.Graph(lowered.name, dynamic=lowered.symbolic)
     leaves = [(graph.add_constant if leaf.constant else graph.add_input)(leaf.name, dtype=leaf.desc[0], shape=leaf.desc[1])
               for leaf in lowered.leaves]
 
@@ -144,6 +154,7 @@ def build(lowered: Lowered) -> Any:
 
     for operator in lowered.operators:
         graph.add_node(type=operator.type, name=operator.name, inputs=[ident(v) for v in operator.inputs], outputs=operator.outputs,
-                       after=operator.after, attributes=operator.attributes, engine="", source=operator.source)
+                       after=operator.after, attributes=operator.attributes, engine=operator.engine, source=operator.source,
+                       cost=0 if operator.type == _collectives.WAIT_TYPE else None)
     graph.set_outputs([ident(v) for v in dict.fromkeys(lowered.results)])
     return graph

@@ -32,8 +32,10 @@ class Graph:
     Names are checked by compile.
     """
 
-    def __init__(self, name: str = 'graph') -> None:
-        """An empty graph."""
+    def __init__(self, name: str = 'graph', *, dynamic: bool = False) -> None:
+        """
+        An empty graph. dynamic: its shapes are only known when it runs; strategy ge then goes by the rules for dynamic shapes.
+        """
 
     def add_input(self, name: str, dtype: str, shape: Sequence[int | str]) -> int:
         """

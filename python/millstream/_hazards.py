@@ -3,7 +3,8 @@
 
 AOTAutograd hands over a graph that is functional but for the last copies into mutated inputs. Passes of users
 may add operators that write in place. Each pair of accesses to one storage of which one writes becomes an
-edge, in the order of the graph's list, and so do operators that draw random numbers or act outside of tensors.
+edge, in the order of the graph's list, and so do operators that draw random numbers or act outside of tensors. What
+a collective accesses counts until the wait for it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import fx
 
 from . import _torch_compat as compat
+from ._collectives import is_start, is_wait
 from ._fx import is_getitem
 from ._orders import After, is_rebound, producer
 
@@ -32,7 +34,7 @@ class _Storages:
                 key = compat.storage_key(tensor)
                 if key is not None:
                     self._join(node, key)
-            aliases = compat.is_view(node.target) or is_rebound(node) or is_getitem(node)
+            aliases = compat.is_view(node.target) or is_rebound(node) or is_getitem(node) or is_wait(node)
             if aliases and node.args and isinstance(node.args[0], fx.Node):
                 self._join(node, node.args[0])
             for argument in _written(node):
@@ -71,7 +73,7 @@ def _accesses(node: fx.Node, storages: _Storages) -> tuple[set[Hashable], set[Ha
     writes: set[Hashable] = {storages.of(n) for n in _written(node)}
     if compat.is_random(node.target):
         writes.add(_RANDOM)
-    elif node.is_impure() and not compat.written_arguments(node.target):
+    elif node.is_impure() and not compat.written_arguments(node.target) and not (is_start(node) or is_wait(node)):
         writes.add(_WORLD)
     if compat.is_view(node.target) or is_rebound(node):
         return set(), writes
@@ -83,10 +85,16 @@ def add_hazards(graph: fx.Graph, after: After) -> None:
     storages = _Storages(graph)
     writer: dict[Hashable, fx.Node] = {}
     readers: dict[Hashable, list[fx.Node]] = {}
+    running: dict[Hashable, tuple[set[Hashable], set[Hashable]]] = {}  # by what is waited for
     for node in graph.nodes:
         if node.op != "call_function" or is_getitem(node):
             continue
         reads, writes = _accesses(node, storages)
+        if is_start(node):
+            running |= {place: (reads, writes) for place in {storages.of(node), *writes}}
+        elif is_wait(node):
+            started = running.get(storages.of(node), (set(), set()))
+            reads, writes = reads | started[0], writes | started[1]
         before: list[fx.Node] = []
         for place in sorted(reads | writes, key=str):
             if place in writer:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import fx
 
+from . import _collectives
 from ._markers import WAIT_TENSOR
 
 _TYPES = {
@@ -35,6 +36,9 @@ def type_of(node: fx.Node) -> str:
     target = callee(node)
     if target is WAIT_TENSOR:
         return "Identity"
+    collective = _collectives.type_of(node)
+    if collective is not None:
+        return collective
     space, _, name = getattr(target, "_schema", None).name.partition("::") if hasattr(target, "_schema") else ("", "", "")
     if not name:
         space, name = "", getattr(target, "__name__", str(target))

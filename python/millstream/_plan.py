@@ -12,9 +12,10 @@ from torch import fx
 
 from . import _torch_compat as compat
 from ._after_aot import (BlocksOf, blocks_by_markers, blocks_by_meta, compare_carriers, strip_branches, strip_markers)
+from ._collectives import order_collectives
 from ._convert import Lowered, build, host_nodes, is_operator, lower
 from ._dumps import write_data_dump, write_graphs
-from ._fx import is_symbolic, other_devices
+from ._fx import other_devices
 from ._hazards import add_hazards
 from ._markers import LABEL
 from ._orders import After, hand_orders, rebind_waits
@@ -100,23 +101,25 @@ def blocks_of(gm: fx.GraphModule, inputs: Any, kind: str, config: CompilerConfig
     return blocks
 
 
-def plan_options(lowered: Lowered, symbolic: bool, config: CompilerConfig) -> dict[str, Any]:
+def plan_options(lowered: Lowered, config: CompilerConfig) -> dict[str, Any]:
     """The library's options. Labels ask for the rules of the graph engine, where whatever has no label shares the
     default stream; without labels the streams are chosen by prediction, or are one where shapes are not known."""
     options: dict[str, Any] = {"target": config.target}
     if config.streams is not None:
         options["streams"] = config.streams
+    if any(o.engine for o in lowered.operators):
+        options["hcom_parallel"] = False  # the rule would take waits away from their collectives
     if config.ge_config.enable_single_stream:
         return {**options, "single_stream": True}
     several = os.environ.get(DYNAMIC_ENVIRONMENT) == "1"
-    if symbolic and several:
+    if lowered.symbolic and several:
         options["dynamic_multi_stream"] = True
     if config.strategy is not None:
         options["strategy"] = config.strategy
-    elif any(LABEL in o.attributes for o in lowered.operators) or (symbolic and several):
+    elif any(LABEL in o.attributes for o in lowered.operators) or (lowered.symbolic and several):
         options["strategy"] = "ge"
     else:
-        options["strategy"] = "single" if symbolic else "auto"
+        options["strategy"] = "single" if lowered.symbolic else "auto"
     return options
 
 
@@ -136,11 +139,13 @@ def _report_lost(entered: list[Block], lowered: Lowered, plan: Any, report: _Rep
             report.lost(f"{block} has no effect: no operator is left inside, but for those of scopes inside it")
         elif block.id not in running:
             report.lost(f"{block} has no effect: its operators only hand values on and run on no stream")
-    home: dict[str, int] = {}
+    home: dict[tuple[str, str], int] = {}
     for i, operator in enumerate(lowered.operators):
         label, stream = label_of(operator.blocks), plan.logical_stream_of(i)
-        if label is not None and stream is not None and home.setdefault(label, stream) != stream:
-            report.lost(f"label {label!r}: {operator.name} is on stream {stream}, others of the label on stream {home[label]}")
+        if label is not None and stream is not None:
+            first = home.setdefault((label, operator.engine), stream)
+            if first != stream:
+                report.lost(f"label {label!r}: {operator.name} is on stream {stream}, others of the label on stream {first}")
 
 
 def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered: list[Block],
@@ -158,10 +163,11 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     rebind_waits(gm.graph, blocks, after)
     host = set(host_nodes(gm.graph))
     hand_orders(gm.graph, blocks, after, lambda node: is_operator(node, host))
+    order_collectives(gm.graph, after)
     add_hazards(gm.graph, after)
     gm.recompile()
     lowered = lower(gm, name, blocks, after)
-    plan = _core.compile(build(lowered), plan_options(lowered, is_symbolic(gm.graph), config))
+    plan = _core.compile(build(lowered), plan_options(lowered, config))
     write_graphs(config, gm, lowered, plan)
     write_data_dump(config, lowered)
     labelled = any(LABEL in o.attributes for o in lowered.operators)

@@ -55,21 +55,17 @@ def keep(op: Callable[..., Any]) -> None:
 def aot(gm: fx.GraphModule, inputs: Sequence[Any], *, forward: Callable[..., Any], backward: Callable[..., Any],
         inference: Callable[..., Any], before_partition: Callable[[fx.GraphModule], None],
         decompositions: dict[Any, Any]) -> Callable[..., Any]:
-    """AOTAutograd over Dynamo's graph, without the search for common subexpressions that the partitioner may
-    run (for checkpoints it does): it would merge equal operators of two streams. `before_partition` sees the
-    joint graph of training."""
+    """AOTAutograd over Dynamo's graph. `before_partition` sees the joint graph of training."""
     from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch import config
     from torch._functorch.partitioners import default_partition
 
     def partition(joint: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         before_partition(joint)
         return default_partition(joint, *args, **kwargs)
 
-    with config.patch(cse=False):
-        return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
-                            decompositions=decompositions, partition_fn=partition,
-                            keep_inference_input_mutations=True)(gm, inputs)
+    return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
+                        decompositions=decompositions, partition_fn=partition,
+                        keep_inference_input_mutations=True)(gm, inputs)
 
 
 def is_recomputed(node: fx.Node) -> bool:
@@ -190,13 +186,11 @@ def region() -> tuple[Any, dict[str, Any]] | None:
 
 
 def leave_untraced(*functions: Callable[..., Any]) -> None:
-    """Dynamo runs these functions as they are; what they call it may still look at."""
-    try:
-        from torch._C._dynamo.eval_frame import skip_code
-    except ImportError:
-        return
+    """Dynamo runs these functions as they are; what they call it may still look at. It would compile kernels that eager
+    code calls behind a graph break, with the back-end at hand."""
+    from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
     for function in functions:
-        skip_code(function.__code__)
+        set_code_exec_strategy(function.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
 
 
 leave_untraced(in_dispatch_mode, region)

@@ -107,6 +107,9 @@ class Graphs(unittest.TestCase):
             "  output last",
         ])
 
+    def test_a_graph_may_say_that_its_shapes_are_only_known_when_it_runs(self):
+        self.assertEqual(_core.Graph("g", dynamic=True).text().splitlines()[0], "graph g opset=23 shapes=dynamic")
+
     def test_several_outputs_are_numbered(self):
         g = _core.Graph()
         n = g.add_node("aten.split", "split", outputs=[F32, ("i64", [])])

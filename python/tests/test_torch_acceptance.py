@@ -10,7 +10,7 @@ import torch
 from millstream import ops
 from millstream.scope import limit_core_num, npu_stream_switch, npu_wait_tensor, super_kernel
 from test_torch_storage import in_every_order
-from torch_support import controls, label, named, operators, run
+from torch_support import controls, label, named, operators, overlap, run
 
 
 def half(*seeds, size=1000):
@@ -36,6 +36,8 @@ class Documented(unittest.TestCase):
         self.assertEqual([label(graph, n) for n in ("Add", "MatMul", "MatMul_1", "Add_1")], [None, "1", None, "2"])
         self.assertEqual((controls(graph, "Identity"), controls(graph, "Identity_1")), (["Add"], ["MatMul"]))
         self.assertEqual(graph.plan.streams, 3)
+        self.assertTrue(overlap(graph, "MatMul", "MatMul_1"), graph.plan.simulate())
+        self.assertFalse(overlap(graph, "MatMul", "Add_1"))
         self.assertEqual(said, [])
 
     def test_record_and_wait(self):
@@ -97,7 +99,8 @@ class Documented(unittest.TestCase):
             mm = torch.mm(in1, in3)
             with npu_stream_switch("2"):
                 return s1, mm, in3 + s1
-        (graph,), _ = run(model, half(1, 2, 3, size=64))
+        (graph,), _ = run(model, half(1, 2, 3))
+        self.assertTrue(overlap(graph, "MatMul", "MatMul_1"), graph.plan.simulate())
         lines = [line for line in graph.plan.allocation_summary().splitlines() if "logic_stream_id" in line]
         self.assertEqual(len(lines), 3)
         for i, (line, text) in enumerate(zip(lines, ("1", "2", ""))):
@@ -136,12 +139,9 @@ class Documented(unittest.TestCase):
         (graph,), said = run(model, args)
         self.assertEqual(said, [])
         in_every_order(self, model, args, orders=3)
-        spans = {}
-        for node, stream, start, end in graph.plan.simulate():
-            spans.setdefault(stream, []).append((start, end))
-        self.assertEqual(len(spans), 2)
-        first, second = spans.values()
-        self.assertTrue(any(a[0] < b[1] and b[0] < a[1] for a in first for b in second), spans)
+        self.assertEqual(graph.plan.streams, 2)
+        shared, gate = [o.name for o in operators(graph, "MatMul")][:2]
+        self.assertTrue(overlap(graph, shared, gate), graph.plan.simulate())
 
     def test_latent_attention_opens_one_label_twice(self):
         class Attention(torch.nn.Module):
@@ -164,9 +164,10 @@ class Documented(unittest.TestCase):
                     rope = q_pe - k
                 return rope @ v, q
 
-        args = [x(i, 8, 8) for i in range(5)]
+        args = [x(i, 64, 64) for i in range(5)]
         (graph,), said = run(Attention(), args)
         in_every_order(self, Attention(), args, orders=3)
+        self.assertTrue(overlap(graph, "MatMul", "MatMul_2"), graph.plan.simulate())
         self.assertEqual(said, [])
         labels = {o.attributes.get("_user_stream_label") for o in graph.lowered.operators}
         self.assertEqual(labels, {None, "mla_secondary"})
@@ -187,6 +188,7 @@ class Documented(unittest.TestCase):
         names = [o.name for o in graph.lowered.operators]
         waits = {(names[a], names[b]) for a, b in graph.plan.waits}
         self.assertTrue(any(b == "Relu" for _, b in waits), waits)
+        self.assertTrue(overlap(graph, "MatMul", "MatMul_1"), graph.plan.simulate())
         in_every_order(self, model, args, orders=4)
 
     def test_one_model_with_and_without_streams_in_turn(self):
@@ -230,6 +232,8 @@ class Documented(unittest.TestCase):
         args = [x(0, 8, 8), x(1, 8, 8)]
         (graph,), said = run(model, args)
         self.assertEqual(len(operators(graph, "Identity")), 4)
+        self.assertTrue(overlap(graph, "MatMul", "MatMul_1"), graph.plan.simulate())
+        self.assertFalse(overlap(graph, "MatMul", "MatMul_2"))
         self.assertEqual(said, [])
         in_every_order(self, model, args, orders=3)
 
@@ -315,8 +319,8 @@ class GraphMode(unittest.TestCase):
         self.assertEqual(sorted(controls(graph, "Sub")), ["Abs", "MatMul"])
         self.assertEqual(sorted(controls(graph, "Mul")), ["Abs", "Abs_1"])
 
-    def test_limits_and_streams_nest_either_way(self):
-        def model(a, b):
+    def test_limits_streams_and_fusion_nest_either_way(self):
+        def outside(a, b):
             with limit_core_num(1, 2):
                 with npu_stream_switch("1"):
                     m = torch.mm(a, b)
@@ -324,9 +328,82 @@ class GraphMode(unittest.TestCase):
                         n = a + b
                 p = a - b
             return m, n, p
+
+        def inside(a, b):
+            with npu_stream_switch("1"), limit_core_num(1, 2):
+                m = torch.mm(a, b)
+                with npu_stream_switch("2"):
+                    n = a + b
+                    with limit_core_num(3, 4):
+                        p = a - b
+            return m, n, p
+
+        def fused(a, b):
+            with super_kernel("k"), limit_core_num(1, 2):
+                m = torch.mm(a, b)
+                with npu_stream_switch("1"), super_kernel(None):
+                    n = a + b
+            with limit_core_num(3, 4):
+                return m, n, a - b
+        for model, want in ((outside, [("1", "1", None), ("1", "3", None), (None, "1", None)]),
+                            (inside, [("1", "1", None), ("2", "1", None), ("2", "3", None)]),
+                            (fused, [(None, "1", "k"), ("1", "1", None), (None, "3", None)])):
+            (graph,), _ = run(model, [x(0, 4, 4), x(1, 4, 4)], self.made())
+            keys = ("_user_stream_label", "_op_aicore_num", "_super_kernel_scope")
+            self.assertEqual([tuple(o.attributes.get(key) for key in keys) for o in graph.lowered.operators], want, model.__name__)
+
+    def test_waiting_for_a_tensor_works_here_too(self):
+        def model(a, b):
+            add = a + b
+            with npu_stream_switch("1"):
+                npu_wait_tensor(a, add)
+                return add, torch.mm(a, b)
         (graph,), _ = run(model, [x(0, 4, 4), x(1, 4, 4)], self.made())
-        found = [(o.attributes.get("_user_stream_label"), o.attributes["_op_aicore_num"]) for o in graph.lowered.operators]
-        self.assertEqual(found, [("1", "1"), ("1", "3"), (None, "1")])
+        self.assertEqual(controls(graph, "Identity"), ["Add"])
+
+    def test_only_tensors_or_only_a_record_to_wait_for(self):
+        def tensors(a, b):
+            with npu_stream_switch("1"):
+                mm = torch.mm(a, b)
+                absolute = torch.abs(mm)
+            with npu_stream_switch("2"):
+                ops.wait([mm, absolute])
+                return absolute, a - b
+
+        def record(a, b):
+            with npu_stream_switch("1"):
+                absolute = torch.abs(torch.mm(a, b))
+                mark = ops.record()
+            with npu_stream_switch("2"):
+                ops.wait([mark])
+                return absolute, a - b
+        for model, want in ((tensors, ["Abs", "MatMul"]), (record, ["Abs"])):
+            (graph,), _ = run(model, [x(0, 4, 4), x(1, 4, 4)], self.made())
+            self.assertEqual(sorted(controls(graph, "Sub")), want, model.__name__)
+            in_every_order(self, model, [x(0, 4, 4), x(1, 4, 4)], self.made(), orders=3)
+
+    def test_a_pass_at_the_end_puts_scopes_around_runs_of_operators(self):
+        aten = torch.ops.aten
+
+        def change(gm, inputs, config):
+            for first, last, tag in ((aten.sqrt.default, aten.add.Tensor, "1"), (aten._softmax.default, aten.split.Tensor, "2")):
+                at = {n.target: n for n in gm.graph.nodes}
+                with gm.graph.inserting_before(at[first]):
+                    gm.graph.call_function(torch.ops.millstream.scope_enter.default, (["_user_stream_label"], [tag]))
+                with gm.graph.inserting_after(at[last]):
+                    gm.graph.call_function(torch.ops.millstream.scope_exit.default)
+
+        def model(a, b):
+            root = torch.sqrt(torch.abs(a)) + b
+            left, right = torch.split(torch.softmax(root, 1), 2)
+            return left * right - 1
+        args = [x(0, 4, 4), x(1, 4, 4)]
+        made = support.config(mode="reduce-overhead", post_grad_custom_post_pass=change)
+        (graph,), said = run(model, args, made)
+        labels = {o.type: o.attributes.get("_user_stream_label") for o in graph.lowered.operators}
+        self.assertEqual(labels, {"Abs": None, "Sqrt": "1", "Add": "1", "Softmax": "2", "Split": "2", "Mul": None, "Sub": None})
+        self.assertEqual(len([text for text in said if "runs as graph mode" not in text]), 0, said)
+        in_every_order(self, model, args, made, orders=3)
 
 
 def switch(tag, priority=0, *, enabled=True):
@@ -337,37 +414,98 @@ def wait(value, dependency, *, enabled=True):
     return npu_wait_tensor(value, dependency) if enabled else value
 
 
+def attention(enabled):
+    """One label opened twice; waits on the main stream in between, their results unused."""
+    def forward(hidden, ckq, w, cos, sin):
+        with switch("mla_secondary", 0, enabled=enabled):
+            wait(hidden, ckq, enabled=enabled)
+            k, v = torch.relu(torch.mm(hidden, w)), torch.mm(hidden, w) * 2
+        q = torch.mm(ckq, w)
+        for other in (cos, sin, k):
+            wait(q, other, enabled=enabled)
+        q_pe = q * cos + q * sin
+        with switch("mla_secondary", 0, enabled=enabled):
+            wait(q_pe, k, enabled=enabled)
+            rope = q_pe - k
+        return rope @ v, q
+    return forward
+
+
+def experts(enabled):
+    """Two waits inside one block; the second block waits for what the first made."""
+    def forward(hidden, gate, up, down, routed):
+        weights = torch.softmax(torch.mm(hidden, gate), 1)
+        expand = torch.mm(hidden, routed)
+        with switch("moe_secondary", 0, enabled=enabled):
+            wait(hidden, weights, enabled=enabled)
+            gate_up = torch.mm(hidden, up)
+            wait(gate_up, expand, enabled=enabled)
+            act = torch.relu(gate_up)
+        down_out = torch.mm(expand, routed)
+        with switch("moe_secondary", 0, enabled=enabled):
+            wait(act, down_out, enabled=enabled)
+            shared = torch.mm(act, down)
+        return shared + down_out * weights.sum(1, keepdim=True)
+    return forward
+
+
+def layer(enabled):
+    """Labels that are numbers, a result used, a tensor that waits for itself, a buffer written in place, kinds nested."""
+    def forward(hidden, w, buffer, step, _):
+        with switch("11", enabled=enabled):
+            wait(hidden, w, enabled=enabled)
+            gate = torch.mm(hidden, w)
+            wait(gate, hidden, enabled=enabled)
+            act = torch.relu(gate)
+        hidden = wait(hidden, act, enabled=enabled)
+        hidden = wait(hidden, hidden, enabled=enabled)
+        main = torch.mm(hidden, w)
+        with switch("22", enabled=enabled):
+            buffer[1:2] = (buffer[1:2] + step[0, 0]) % 3
+        with super_kernel("layer", "stream-fusion=1"):
+            with switch("21", enabled=enabled), limit_core_num(4, 8):
+                side = act * 2
+        return main + side, buffer.sum()
+    return forward
+
+
+def events(enabled):
+    """An event of the main stream, and one to join."""
+    fork, join = ops.npu_create_tagged_event("fork of a pattern"), ops.npu_create_tagged_event("join of a pattern")
+
+    def forward(a, b, *_):
+        first = torch.mm(a, b)
+        ops.npu_tagged_event_record(fork)
+        main = first - b
+        with switch("aux", enabled=enabled):
+            ops.npu_tagged_event_wait(fork)
+            side = torch.tanh(a)
+            ops.npu_tagged_event_record(join)
+        ops.npu_tagged_event_wait(join)
+        return main * 2, side
+    return forward
+
+
 class Clients(unittest.TestCase):
     """Wrappers as models use them: enabled or not is a constant of Python."""
 
-    def model(self, enabled):
-        def forward(hidden, w, buffer, step):
-            with switch("11", enabled=enabled):
-                wait(hidden, w, enabled=enabled)
-                gate = torch.mm(hidden, w)
-                wait(gate, hidden, enabled=enabled)
-                act = torch.relu(gate)
-            hidden = wait(hidden, act, enabled=enabled)
-            hidden = wait(hidden, hidden, enabled=enabled)
-            main = torch.mm(hidden, w)
-            with switch("22", enabled=enabled):
-                buffer[1:2] = (buffer[1:2] + step) % 3
-            with super_kernel("layer", "stream-fusion=1"):
-                with switch("21", enabled=enabled), limit_core_num(4, 8):
-                    side = act * 2
-            return main + side, buffer.sum()
-        return forward
+    def setUp(self):
+        ops.release_tagged_events()
 
     def test_wrappers(self):
-        args = [x(0, 4, 4), x(1, 4, 4), x(2, 4, 4), torch.tensor(1.0)]
-        for enabled in (True, False):
-            for fullgraph in (True, False):
-                with self.subTest(enabled=enabled, fullgraph=fullgraph):
-                    (graph,), said = run(self.model(enabled), args, fullgraph=fullgraph)
-                    labels = {o.attributes.get("_user_stream_label") for o in graph.lowered.operators} - {None}
-                    self.assertEqual(labels, {"11", "21", "22"} if enabled else set())
-                    self.assertEqual(said, [])
-        in_every_order(self, self.model(True), args, orders=4)
+        args = [x(i, 4, 4) for i in range(5)]
+        for pattern, labels in ((attention, {"mla_secondary"}), (experts, {"moe_secondary"}), (layer, {"11", "21", "22"}),
+                                (events, {"aux"})):
+            for enabled in (True, False):
+                for fullgraph in (True, False):
+                    with self.subTest(pattern.__name__, enabled=enabled, fullgraph=fullgraph):
+                        ops.release_tagged_events()
+                        (graph,), said = run(pattern(enabled), args, fullgraph=fullgraph)
+                        found = {o.attributes.get("_user_stream_label") for o in graph.lowered.operators} - {None}
+                        self.assertEqual(found, labels if enabled else set())
+                        self.assertEqual(said, [])
+            ops.release_tagged_events()
+            in_every_order(self, pattern(True), args, orders=4)
 
     def test_an_event_of_the_main_stream_and_one_to_join(self):
         ops.release_tagged_events()

@@ -62,15 +62,19 @@ class Dynamic(unittest.TestCase):
         self.assertEqual(said, [])
 
     def test_the_environment_asks_for_more_streams_and_labels_still_count(self):
-        def model(a, b):
+        def labelled(a, b):
             with npu_stream_switch("1"):
                 m = torch.mm(a, b)
             return m, torch.mm(b, a)
         with mock.patch.dict(os.environ, {"ENABLE_DYNAMIC_SHAPE_MULTI_STREAM": "1"}):
-            over_shapes(self, wide, SQUARES)
-            (graph,), _ = over_shapes(self, model, SQUARES)
+            (without,), _ = over_shapes(self, wide, SQUARES)
+            (graph,), _ = over_shapes(self, labelled, SQUARES)
+        # One engine has one stream; test_torch_collectives has programs with two.
+        self.assertEqual(without.plan.streams, 1)
+        self.assertIn("dynamic-engine", without.plan.explain())
         self.assertEqual(support.label(graph, "MatMul"), "1")
         self.assertEqual(graph.plan.streams, 2)
+        self.assertIn("dynamic-label", graph.plan.explain())
 
     def test_numbers_from_shapes_need_no_stream(self):
         def model(a, b):

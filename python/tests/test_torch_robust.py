@@ -7,12 +7,13 @@ import sys
 import threading
 import traceback
 import unittest
+from unittest import mock
 
 import torch_support as support  # skips this file without PyTorch
 import torch
 
 import millstream
-from millstream import _markers
+from millstream import _markers, ops
 from millstream.scope import npu_stream_switch, npu_wait_tensor
 from torch_support import run
 
@@ -45,6 +46,26 @@ class Breaks(unittest.TestCase):
             self.assertTrue(torch.equal(compiled(x(0, 2)), (x(0, 2) + 1) * 2))
         self.assertTrue(any("label '1'" in str(w.message) and "graph break" in str(w.message) for w in said))
         self.assertEqual({w.category for w in said}, {millstream.ScopeWarning}, "PyTorch looked into the markers")
+
+    def test_kernels_of_markers_behind_a_break_are_not_compiled(self):
+        def model(a):
+            with npu_stream_switch("1"):
+                b = a + 1
+                torch._dynamo.graph_break()
+                ops.wait([ops.record()])
+                return b * 2
+        looked_at = []
+        before = torch._dynamo.convert_frame.ConvertFrameAssert.__call__
+
+        def look(convert, frame, *args, **how):
+            looked_at.append(frame.f_code.co_name)
+            return before(convert, frame, *args, **how)
+        with support.quiet(), torch.no_grad(), mock.patch.object(torch._dynamo.convert_frame.ConvertFrameAssert, "__call__", look):
+            compiled, backend = support.compiled_by(model, fullgraph=False)
+            compiled(x(0, 2))
+        self.assertIn("model", looked_at)
+        self.assertFalse({"_eager_enter", "in_dispatch_mode", "region", "_token", "_nothing"} & set(looked_at), looked_at)
+        self.assertNotIn("Empty", [o.type for g in backend.graphs for o in g.lowered.operators])
 
     def test_strict_scopes_turn_it_into_an_error(self):
         with support.quiet(), torch.no_grad():

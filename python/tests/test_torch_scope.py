@@ -94,8 +94,10 @@ class Orders(unittest.TestCase):
             ops.npu_create_tagged_event("taken")
         ops.release_tagged_events()
         event = ops.npu_create_tagged_event("taken")
-        ops.npu_tagged_event_record(event)
-        ops.npu_tagged_event_wait(event)
+        for _ in range(2):
+            ops.npu_tagged_event_record(event)
+            with scope.npu_stream_switch("1"):
+                ops.npu_tagged_event_wait(event)
         ops.release_tagged_events()
 
     def test_what_is_no_event_is_not_in_use(self):

@@ -171,15 +171,28 @@ class Shim(unittest.TestCase):
         self.assertTrue(callable(self.tng.get_compiler(CompilerConfig())))
 
     def test_compiling_a_method(self):
+        tng, scope = self.tng, self.tng.scope
+
         class Model(torch.nn.Module):
             def forward(self, a):
                 return a + 1
 
             def run(self, a):
-                return a * 2
-        model = Model()
-        with support.quiet(), torch.no_grad():
-            self.assertTrue(torch.equal(self.tng.inference.cache_compile(model.run)(torch.ones(2)), torch.full((2,), 2.0)))
+                with scope.npu_stream_switch("1"):
+                    mm = torch.mm(a, a)
+                    mark = tng.ops.record()
+                tng.ops.wait([mark])
+                return mm, a * 2
+        for _ in range(2):  # a second model is compiled anew
+            torch._dynamo.reset()
+            with support.quiet() as said, torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+                model, backend = Model(), tng.get_npu_backend()
+                cached = tng.inference.cache_compile(model.run, backend=backend, cache_dir=folder)
+                self.assertTrue(support.same(cached(torch.ones(2, 2)), model.run(torch.ones(2, 2))))
+                self.assertEqual(os.listdir(folder), [])
+            (graph,) = backend.graphs
+            self.assertEqual((support.label(graph, "MatMul"), support.controls(graph, "Mul")), ("1", ["MatMul"]))
+            self.assertTrue(any("keeps nothing on disk" in text for text in support.texts(said)))
         with self.assertRaisesRegex(ValueError, "Only method can be cached now"):
             self.tng.inference.cache_compile(lambda a: a)
 

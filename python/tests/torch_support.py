@@ -99,6 +99,12 @@ def label(graph: CompiledGraph, name: str) -> str | None:
     return named(graph, name).attributes.get("_user_stream_label")
 
 
+def overlap(graph: CompiledGraph, *names: str) -> bool:
+    """True if the simulated device runs the operators of these names all at once for some time."""
+    spans = {graph.lowered.operators[node].name: (start, end) for node, _, start, end in graph.plan.simulate()}
+    return max(spans[name][0] for name in names) < min(spans[name][1] for name in names)
+
+
 def lanes(graph: CompiledGraph) -> list[list[str]]:
     """The schedule's streams: names, !e0 records, ?e0 waits."""
     schedule = graph.plan.text().partition("\nschedule\n")[2]

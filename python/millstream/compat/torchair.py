@@ -79,8 +79,9 @@ def use_internal_format_weight(model: torch.nn.Module) -> None:
 
 
 def cache_compile(func: Callable[..., Any], *, config: CompilerConfig | None = None, backend: Any = None,
-                  dynamic: bool = True, **_: Any) -> Callable[..., Any]:
-    """Compiles a bound method of a module. Nothing is kept on disk: each process compiles once."""
+                  dynamic: bool = True, custom_decompositions: dict[Any, Any] | None = None, **_: Any) -> Callable[..., Any]:
+    """Compiles a bound method of a module at its first call. Nothing is kept on disk: each process compiles once, and the
+    arguments that say where and for which rank (cache_dir, global_rank, tp_rank, pp_rank, ge_cache) have no effect."""
     if not isinstance(func, types.MethodType):
         raise ValueError(f"Only method can be cached now, but got {func!r}")
     if not isinstance(func.__self__, torch.nn.Module):
@@ -88,7 +89,8 @@ def cache_compile(func: Callable[..., Any], *, config: CompilerConfig | None = N
     if config is not None and backend is not None and backend.config != config:
         raise ValueError("config and the config of backend differ; give one of the two")
     warnings.warn("cache_compile keeps nothing on disk: each process compiles once", ScopeWarning, stacklevel=2)
-    return torch.compile(func, backend=backend or get_npu_backend(compiler_config=config), fullgraph=True, dynamic=dynamic)
+    made = backend or get_npu_backend(compiler_config=config, custom_decompositions=custom_decompositions)
+    return torch.compile(func, backend=made, fullgraph=True, dynamic=dynamic)
 
 
 def _define_air() -> None:
