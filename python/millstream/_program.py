@@ -21,6 +21,7 @@ from ._convert import Lowered
 from ._fx import is_getitem
 from ._names import callee
 from ._orders import is_rebound
+from ._threads import use
 
 Cells = list[Any]
 Fetch = Callable[[Cells], Any]
@@ -138,8 +139,9 @@ class Program:
             if is_getitem(user) and user.args[0] is node:
                 self._put(cells, user, value[user.args[1]])
 
-    def start(self, arguments: list[Any]) -> tuple[Cells, list[Callable[[], None] | None]]:
-        """The cells of a new run and one call for each operator; empties `arguments`."""
+    def start(self, arguments: list[Any], threads: int | None = None) -> tuple[Cells, list[Callable[[], None] | None]]:
+        """The cells of a new run and one call for each operator, which uses so many threads (None: those of the
+        thread that calls); empties `arguments`."""
         cells: Cells = [None] * self._size
         for node, value in zip(self._inputs, arguments):
             self._put(cells, node, value)
@@ -149,12 +151,14 @@ class Program:
         calls: list[Callable[[], None] | None] = [None] * len(self._lowered.operators)
         mode = torch.inference_mode if torch.is_inference_mode_enabled() else contextlib.nullcontext
         for i, node, call, read in self._steps:
-            calls[i] = self._bound(cells, i, node, call, read, mode)
+            calls[i] = self._bound(cells, i, node, call, read, mode, threads)
         return cells, calls
 
     def _bound(self, cells: Cells, i: int, node: fx.Node, call: Fetch, read: list[int],
-               mode: Callable[[], Any]) -> Callable[[], None]:
+               mode: Callable[[], Any], threads: int | None) -> Callable[[], None]:
         def run() -> None:
+            if threads is not None:
+                use(threads)
             try:
                 with mode(), compat.below_autograd():
                     value = call(cells)
