@@ -150,13 +150,15 @@ class Program:
             self._put(cells, node, call(cells))
         calls: list[Callable[[], None] | None] = [None] * len(self._lowered.operators)
         mode = torch.inference_mode if torch.is_inference_mode_enabled() else contextlib.nullcontext
+        grad = torch.is_grad_enabled()
         for i, node, call, read in self._steps:
-            calls[i] = self._bound(cells, i, node, call, read, mode, threads)
+            calls[i] = self._bound(cells, i, node, call, read, mode, grad, threads)
         return cells, calls
 
     def _bound(self, cells: Cells, i: int, node: fx.Node, call: Fetch, read: list[int],
-               mode: Callable[[], Any], threads: int | None) -> Callable[[], None]:
+               mode: Callable[[], Any], grad: bool, threads: int | None) -> Callable[[], None]:
         def run() -> None:
+            compat.set_grad_mode(grad)  # below autograd too, kernels choose by it: those of LSTM layers do
             if threads is not None:
                 use(threads)
             try:

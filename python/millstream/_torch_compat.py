@@ -108,6 +108,9 @@ def below_autograd() -> Any:
     return torch._C._AutoDispatchBelowAutograd()
 
 
+set_grad_mode: Callable[[bool], None] = torch._C._set_grad_enabled
+
+
 def _thread_setters() -> tuple[Callable[[int], Any], Callable[[int], Any]]:
     """(OpenMP's, MKL's) calls that set the threads of the calling thread only; torch.set_num_threads would also
     change what threads that start later begin with. Without one of these libraries that call does nothing."""

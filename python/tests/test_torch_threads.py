@@ -32,6 +32,32 @@ def two_streams(a):
     return left + right
 
 
+class GradMode(unittest.TestCase):
+    def test_every_worker_has_the_callers_which_is_off_whatever_the_program_has(self):
+        modes = []
+
+        @torch.library.custom_op("millstream_tests::mode", mutates_args=())
+        def mode_here(a: torch.Tensor) -> torch.Tensor:
+            modes.append(torch.is_grad_enabled())
+            return a.clone()
+        mode_here.register_fake(torch.empty_like)
+
+        def model(a):
+            with npu_stream_switch("1"):
+                left = mode_here(mode_here(a))
+            with npu_stream_switch("2"):
+                right = mode_here(mode_here(a))
+            return left + right
+        with support.quiet():
+            compiled, _ = support.compiled_by(model, support.config(workers=2))
+            for enabled in (False, True, False):
+                with torch.set_grad_enabled(enabled):
+                    modes.clear()
+                    for _ in range(5):
+                        compiled(torch.ones(3))
+                    self.assertEqual(set(modes), {False})
+
+
 class Numbers(unittest.TestCase):
     def setUp(self):
         self.addCleanup(torch.set_num_threads, torch.get_num_threads())
