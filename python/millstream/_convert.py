@@ -15,6 +15,7 @@ from ._markers import ORDERS, SCOPES
 from ._names import Names, type_of
 from ._orders import After, is_rebound, producer
 from ._scopes import Blocks, attributes
+from ._work import work_of
 
 
 @dataclass
@@ -144,6 +145,6 @@ def build(lowered: Lowered) -> Any:
 
     for operator in lowered.operators:
         graph.add_node(type=operator.type, name=operator.name, inputs=[ident(v) for v in operator.inputs], outputs=operator.outputs,
-                       after=operator.after, attributes=operator.attributes, engine="", source=operator.source)
+                       after=operator.after, attributes={**operator.attributes, **work_of(operator.node)}, engine="", source=operator.source)
     graph.set_outputs([ident(v) for v in dict.fromkeys(lowered.results)])
     return graph

@@ -171,6 +171,20 @@ def is_view(op: Any) -> bool:
     return not schema.is_mutable and all(r.alias_info is not None for r in schema.returns)
 
 
+def flops_of(node: fx.Node, op: Any) -> int | None:
+    """Floating-point operations of a call, for the operators that PyTorch's own counter knows; None for others."""
+    from torch.utils.flop_counter import flop_registry
+    packet = getattr(op, "overloadpacket", None)
+    name = str(packet)
+    if name.startswith("aten._scaled_dot_product_flash_attention_for_cpu"):
+        packet = getattr(torch.ops.aten, name.removeprefix("aten.").replace("_for_cpu", ""))
+    formula = flop_registry.get(packet)
+    if formula is None:
+        return None
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    return int(formula(*args, **kwargs, out_val=node.meta["val"]))
+
+
 def is_random(op: Any) -> bool:
     """True for operators that draw from a generator."""
     return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
