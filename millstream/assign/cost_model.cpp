@@ -30,6 +30,10 @@ class CostReader {
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
   std::optional<OpCost> ask(NodeId n) const {
+    const Attrs& own = graph_.attrs(n);
+    if (own.has("_flops") || own.has("_bytes")) {
+      return OpCost{static_cast<double>(own.get_int("_flops", 0)), static_cast<double>(own.get_int("_bytes", 0))};
+    }
     const OpSchema* op = find_op(graph_.type(n));
     if (op != nullptr && (op->view || op->no_task)) return OpCost{};
     return cost_of(graph_, n);

@@ -23,7 +23,7 @@ struct WorkTable {
 };
 
 /// From @cost where it is given (it is the whole duration, launch included, whatever the threads), else
-/// from flops and bytes of the operator. A node with nested graphs costs the sum over their nodes, each
+/// from flops and bytes of the operator: its attributes `_flops` and `_bytes`, or what its type says. A node with nested graphs costs the sum over their nodes, each
 /// once. O(nodes); equal neighbours are computed once.
 WorkTable work_of(const Graph& graph, const Target& target);
 

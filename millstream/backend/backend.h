@@ -45,7 +45,7 @@ class Backend {
 };
 
 /// A fixed pool of `workers` threads, made once; streams are queues, never threads. Each worker's OpenMP
-/// team has `threads_per_op` threads.
+/// team has `threads_per_op` threads; 0: as the program left it.
 std::unique_ptr<Backend> make_cpu_backend(std::uint32_t workers, std::uint32_t threads_per_op);
 
 /// Virtual time: node durations from `durations_us` (see tune or @cost), record/wait/hand-off latencies and engine slots

@@ -18,8 +18,9 @@ class CpuBackend final : public Backend {
     profile.host_helps = true;  // the caller is one of the workers
     profile.callback_threads = 0;
     profile.max_streams = profile.max_events = profile.tasks_per_huge_stream = Profile::kUnlimited;
-    Result<Device> device =
-        Device::open_private(BackendId::cpu, profile, [n = threads_per_op_] { omp_set_num_threads(n); });
+    Result<Device> device = Device::open_private(BackendId::cpu, profile, [n = threads_per_op_] {
+      if (n != 0) omp_set_num_threads(n);
+    });
     MST_CHECK(device.ok(), "a device without limits opens");
     device_.emplace(std::move(*device));
     context_.emplace(device_->primary());
@@ -39,9 +40,9 @@ class CpuBackend final : public Backend {
     if (options.trace) device_->start_trace(most);
     const auto begin = std::chrono::steady_clock::now();
     const int callers = omp_get_max_threads();
-    omp_set_num_threads(threads_per_op_);
+    if (threads_per_op_ != 0) omp_set_num_threads(threads_per_op_);
     Result<void> done = program->execute(run);
-    omp_set_num_threads(callers);
+    if (threads_per_op_ != 0) omp_set_num_threads(callers);
     trace.total_ns = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
     if (options.trace) {

@@ -56,15 +56,9 @@ class HoldsGil {
 };
 
 // What a plan gives an operator counts for the machine that it is made for: of another target only streams do.
-bool for_this_machine(const Plan& plan) { return plan.target.name == "cpu"; }
-
 std::uint32_t workers_for(const Plan& plan) {
-  if (!for_this_machine(plan)) return default_workers(machine_cores(), 1, plan.compiled.schedule);
+  if (plan.target.name != "cpu") return default_workers(machine_cores(), 1, plan.compiled.schedule);
   return default_workers(plan.target.cores, plan.compiled.assignment.threads_per_op, plan.compiled.schedule);
-}
-
-std::uint32_t threads_for(const Plan& plan, std::uint32_t workers) {
-  return for_this_machine(plan) ? plan.compiled.assignment.threads_per_op : std::max<std::uint32_t>(1, machine_cores() / workers);
 }
 
 }  // namespace
@@ -132,7 +126,7 @@ class Runner::Calls final : public Launcher {
 };
 
 Runner::Runner(std::shared_ptr<const Plan> plan, std::uint32_t workers)
-    : plan_(std::move(plan)), workers_(workers == 0 ? workers_for(*plan_) : workers), threads_(threads_for(*plan_, workers_)) {
+    : plan_(std::move(plan)), workers_(workers == 0 ? workers_for(*plan_) : workers) {
   if (plan_->compiled.schedule.has_control()) {
     throw ErrorThrown{Error{ErrorCode::unsupported, "the plan has control flow on the device, which a Runner does not run"}};
   }
@@ -172,7 +166,7 @@ std::unique_ptr<Backend> Runner::take_device() {
       return device;
     }
   }
-  return make_cpu_backend(workers_, threads_);
+  return make_cpu_backend(workers_, 0);  // the callables' threads are their own affair
 }
 
 void Runner::give_back(std::unique_ptr<Backend> device, std::unique_ptr<Moments> moments) {

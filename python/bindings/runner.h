@@ -39,7 +39,6 @@ class Runner {
 
   const std::shared_ptr<const Plan> plan_;
   const std::uint32_t workers_;
-  const std::uint32_t threads_;  // that each worker gives an operator
   pid_t process_ = ::getpid();
   std::vector<std::uint32_t> without_task_;  // Python's ids
   mutable std::mutex mutex_;

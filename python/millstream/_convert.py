@@ -16,6 +16,7 @@ from ._markers import ORDERS, SCOPES
 from ._names import Names, type_of
 from ._orders import After, is_rebound, producer
 from ._scopes import Blocks, attributes
+from ._work import work_of
 
 
 @dataclass
@@ -154,7 +155,7 @@ def build(lowered: Lowered) -> Any:
 
     for operator in lowered.operators:
         graph.add_node(type=operator.type, name=operator.name, inputs=[ident(v) for v in operator.inputs], outputs=operator.outputs,
-                       after=operator.after, attributes=operator.attributes, engine=operator.engine, source=operator.source,
-                       cost=0 if operator.type == _collectives.WAIT_TYPE else None)
+                       after=operator.after, attributes={**operator.attributes, **work_of(operator.node)}, engine=operator.engine,
+                       source=operator.source, cost=0 if operator.type == _collectives.WAIT_TYPE else None)
     graph.set_outputs([ident(v) for v in dict.fromkeys(lowered.results)])
     return graph

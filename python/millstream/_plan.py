@@ -21,6 +21,7 @@ from ._markers import LABEL
 from ._orders import After, hand_orders, rebind_waits
 from ._program import Program
 from ._scopes import Block, effective, label_of, settle
+from ._threads import shared
 from .config import CompilerConfig
 from .errors import PlanWarning, ScopeError, ScopeWarning
 
@@ -47,6 +48,11 @@ class CompiledGraph:
 
     def __call__(self, arguments: list[Any]) -> Any:
         """One run; `arguments` is emptied."""
+        if self.on_cpu and self.runner.workers > 1:
+            with shared(self.runner.workers) as threads:
+                cells, calls = self.program.start(arguments, threads)
+                self.runner.run(calls)
+            return self.program.finish(cells)
         cells, calls = self.program.start(arguments)
         if self.on_cpu:
             self.runner.run(calls)

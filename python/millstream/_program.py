@@ -21,9 +21,19 @@ from ._convert import Lowered
 from ._fx import is_getitem
 from ._names import callee
 from ._orders import is_rebound
+from ._threads import use
 
 Cells = list[Any]
 Fetch = Callable[[Cells], Any]
+Place = tuple[list[int], list[tuple[int, Any]]]  # cells of the value; of results that are picked from it, index and place
+
+
+def _put(cells: Cells, place: Place, value: Any) -> None:
+    own, picked = place
+    for cell in own:
+        cells[cell] = value
+    for index, part in picked:
+        _put(cells, part, value[index])
 
 
 class _Reader:
@@ -105,6 +115,7 @@ class Program:
         end = _Reader(self)
         result = next(n for n in gm.graph.nodes if n.op == "output")
         self._varies, self._result = end.argument(result.args[0])
+        self._places = {n: self._place(n) for n in (*self._inputs, *self._calls, *self._host)}
 
     def _step(self, node: fx.Node) -> tuple[Fetch, list[int]]:
         reader = _Reader(self)
@@ -131,30 +142,35 @@ class Program:
         self._targets.setdefault(node, []).append(self._size - 1)
         return self._size - 1
 
-    def _put(self, cells: Cells, node: fx.Node, value: Any) -> None:
-        for cell in self._targets.get(node, ()):
-            cells[cell] = value
-        for user in node.users:
-            if is_getitem(user) and user.args[0] is node:
-                self._put(cells, user, value[user.args[1]])
+    def _place(self, node: fx.Node) -> Place:
+        """Where the value of a node goes, once all readers are known."""
+        picked = [(user.args[1], self._place(user)) for user in node.users if is_getitem(user) and user.args[0] is node]
+        return self._targets.get(node, []), [(index, place) for index, place in picked if place != ([], [])]
 
-    def start(self, arguments: list[Any]) -> tuple[Cells, list[Callable[[], None] | None]]:
-        """The cells of a new run and one call for each operator; empties `arguments`."""
+    def start(self, arguments: list[Any], threads: int | None = None) -> tuple[Cells, list[Callable[[], None] | None]]:
+        """The cells of a new run and one call for each operator, which uses so many threads (None: those of the
+        thread that calls); empties `arguments`."""
         cells: Cells = [None] * self._size
         for node, value in zip(self._inputs, arguments):
-            self._put(cells, node, value)
+            _put(cells, self._places[node], value)
         arguments.clear()
         for node, call, read in self._host_steps:
-            self._put(cells, node, call(cells))
+            _put(cells, self._places[node], call(cells))
         calls: list[Callable[[], None] | None] = [None] * len(self._lowered.operators)
         mode = torch.inference_mode if torch.is_inference_mode_enabled() else contextlib.nullcontext
+        grad = torch.is_grad_enabled()
         for i, node, call, read in self._steps:
-            calls[i] = self._bound(cells, i, node, call, read, mode)
+            calls[i] = self._bound(cells, i, node, call, read, mode, grad, threads)
         return cells, calls
 
     def _bound(self, cells: Cells, i: int, node: fx.Node, call: Fetch, read: list[int],
-               mode: Callable[[], Any]) -> Callable[[], None]:
+               mode: Callable[[], Any], grad: bool, threads: int | None) -> Callable[[], None]:
+        place = self._places[node]
+
         def run() -> None:
+            compat.set_grad_mode(grad)  # below autograd too, kernels choose by it: those of LSTM layers do
+            if threads is not None:
+                use(threads)
             try:
                 with mode(), compat.below_autograd():
                     value = call(cells)
@@ -165,7 +181,7 @@ class Program:
                 raise
             for cell in read:
                 cells[cell] = None
-            self._put(cells, node, value)
+            _put(cells, place, value)
         return run
 
     def finish(self, cells: Cells) -> Any:

@@ -104,6 +104,33 @@ def below_autograd() -> Any:
     return torch._C._AutoDispatchBelowAutograd()
 
 
+set_grad_mode: Callable[[bool], None] = torch._C._set_grad_enabled
+
+
+def _thread_setters() -> tuple[Callable[[int], Any], Callable[[int], Any]]:
+    """(OpenMP's, MKL's) calls that set the threads of the calling thread only; torch.set_num_threads would also
+    change what threads that start later begin with. Without one of these libraries that call does nothing."""
+    import ctypes
+    import pathlib
+    found: list[Callable[[int], Any]] = []
+    for name in ("omp_set_num_threads", "MKL_Set_Num_Threads_Local"):
+        try:
+            found.append(getattr(ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")), name))
+        except (OSError, AttributeError):
+            found.append(lambda threads: None)
+    return found[0], found[1]
+
+
+_set_openmp, _set_mkl = _thread_setters()
+
+
+def set_own_threads(openmp: int, mkl: int) -> None:
+    """The threads of operators that this thread calls; for MKL 0 means the number of the process."""
+    torch.get_num_threads()  # PyTorch sets a thread's number when it first asks, which must not come later
+    _set_openmp(openmp)
+    _set_mkl(mkl)
+
+
 def tensors_of(node: fx.Node) -> Iterator[torch.Tensor]:
     """The (fake) tensors that a node of a traced graph stands for, in order."""
     value = node.meta.get("val")
@@ -138,6 +165,20 @@ def is_view(op: Any) -> bool:
     if schema is None or not schema.returns:
         return False
     return not schema.is_mutable and all(r.alias_info is not None for r in schema.returns)
+
+
+def flops_of(node: fx.Node, op: Any) -> int | None:
+    """Floating-point operations of a call, for the operators that PyTorch's own counter knows; None for others."""
+    from torch.utils.flop_counter import flop_registry
+    packet = getattr(op, "overloadpacket", None)
+    name = str(packet)
+    if name.startswith("aten._scaled_dot_product_flash_attention_for_cpu"):
+        packet = getattr(torch.ops.aten, name.removeprefix("aten.").replace("_for_cpu", ""))
+    formula = flop_registry.get(packet)
+    if formula is None:
+        return None
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+    return int(formula(*args, **kwargs, out_val=node.meta["val"]))
 
 
 def is_random(op: Any) -> bool:

@@ -232,6 +232,21 @@ class Plans(unittest.TestCase):
         plan = _core.compile(g, {"target": "npu", "strategy": "ge"})
         self.assertIn("by-label", plan.explain(mm))
 
+    def test_an_operator_may_state_its_own_work(self):
+        def took(kind, **work):
+            g = _core.Graph("one")
+            x = g.add_input("x", "float32", [64, 64])
+            g.set_outputs([g.output(g.add_node(kind, "n", inputs=[x, x], outputs=[("float32", [64, 64])], attributes=work))])
+            plan = _core.compile(g, {"target": "npu", "strategy": "single"})
+            ((_, _, start, end),) = plan.simulate()
+            return end - start, "unknown" in "".join(plan.warnings)
+        launch = 3.0
+        self.assertEqual(took("Foo", _flops=0, _bytes=0), (launch, False))
+        long, unknown = took("Foo", _flops=2**40, _bytes=8)
+        self.assertGreater(long, 10000 * launch)
+        self.assertFalse(unknown)
+        self.assertLess(took("MatMul", _flops=0, _bytes=0), took("MatMul"))
+
     def test_a_simulated_run_keeps_the_order(self):
         g, nodes = two_branches()
         plan = _core.compile(g, {"target": "npu", "strategy": "auto"})
