@@ -15,6 +15,11 @@ constexpr std::size_t kDeepestOwner = 64;
 // Outputs that one text may claim beside what it can show: each costs memory.
 constexpr std::size_t kFreeOutputs = 4096;
 constexpr std::size_t kBytesAnOutput = 16;
+// The same of subgraphs, each of which is a graph, and of texts in lists.
+constexpr std::size_t kFreeSubgraphs = 4096;
+constexpr std::size_t kBytesASubgraph = 512;
+constexpr std::size_t kFreeTexts = 500'000;
+constexpr std::size_t kBytesAText = 24;
 
 // Splits "source:index" at its last colon. A text without one is output 0 of that node.
 std::pair<std::string_view, std::optional<std::int32_t>> split_link(std::string_view text) {
@@ -30,9 +35,17 @@ std::pair<std::string_view, std::optional<std::int32_t>> split_link(std::string_
 }  // namespace
 
 std::uint32_t Assembler::open_section(std::size_t place) {
+  if (sections_.size() > kFreeSubgraphs + scanner_.text().size() / kBytesASubgraph) {
+    scanner_.fail(place, fmt::format("{} subgraphs, more than the text can hold", sections_.size()));
+  }
   sections_.push_back({});
   sections_.back().place = place;
   return static_cast<std::uint32_t>(sections_.size() - 1);
+}
+
+void Assembler::count_text() {
+  if (++texts_ <= kFreeTexts + scanner_.text().size() / kBytesAText) return;
+  scanner_.fail(scanner_.offset(), fmt::format("{} texts in lists, more than the text can hold", texts_));
 }
 
 void Assembler::add_output(std::uint32_t section, std::string_view node, std::int64_t index) {
@@ -72,9 +85,11 @@ void Assembler::add(std::uint32_t section, NodeRow& in) {
     row.line = line_;
     row.column = static_cast<std::uint32_t>(row.place - line_begin_) + 1;
   } else {
-    const Where where = scanner_.where(row.place);
-    row.line = where.line;
-    row.column = where.column;
+    // A node behind those of the graph that it holds.
+    const std::string_view inner = scanner_.text().substr(row.place, counted_ - row.place);
+    row.line = line_ - static_cast<std::uint32_t>(std::count(inner.begin(), inner.end(), '\n'));
+    const std::size_t begin = row.line == line_ ? line_begin_ : scanner_.text().rfind('\n', row.place) + 1;
+    row.column = static_cast<std::uint32_t>(row.place - begin) + 1;
   }
   row.first_link = static_cast<std::uint32_t>(links_.size());
   if (in.id) row.id = *in.id;
@@ -212,6 +227,7 @@ bool Assembler::find_owners() {
   }
   for (std::uint32_t s = 1; s < sections_.size(); ++s) owned_.push_back({sections_[s].owner, s});
   std::sort(owned_.begin(), owned_.end());
+  for (std::uint32_t s = 1; s < sections_.size(); ++s) sections_[rows_[sections_[s].owner].section].inside.push_back(s);
   return true;
 }
 
@@ -234,8 +250,7 @@ bool Assembler::reach(std::uint32_t s, std::size_t depth) {
     return false;
   }
   sections_[s].reached = true;
-  for (std::uint32_t below = 1; below < sections_.size(); ++below) {
-    if (sections_[below].owner == kNone || rows_[sections_[below].owner].section != s) continue;
+  for (const std::uint32_t below : sections_[s].inside) {
     Section& section = sections_[below];
     const auto plain = [&](std::uint32_t r) { return rows_[r].stream < 0 && rows_[r].kind != Kind::sync; };
     section.body = sections_[s].body || !section.attribute.empty() || (!section.scope && std::all_of(section.rows.begin(), section.rows.end(), plain));
@@ -348,6 +363,7 @@ Result<Dump> Assembler::finish(DumpKind kind) {
   std::vector<std::uint32_t> rows;
   rows.reserve(rows_.size());
   expand(0, rows);
+  scope_of_.assign(sections_.size(), kNone);
   node_of_.assign(rows_.size(), kNone);
   first_value_.assign(rows_.size(), kNone);
   Result<Graph> graph = build(0, rows);

@@ -29,6 +29,8 @@ class Assembler {
   bool section_has_name(std::uint32_t section) const { return !sections_[section].name.empty(); }
   std::size_t section_count() const { return sections_.size(); }
   void set_opset(std::int64_t opset) { opset_ = opset; }
+  /// To be told of each text in a list of texts: each costs more memory than the two quotes it may stand for.
+  void count_text();
   /// `index` is -1 where the dump does not say which output of the node.
   void add_output(std::uint32_t section, std::string_view node, std::int64_t index);
   /// Errors go to the scanner, with the place of the row.
@@ -68,7 +70,8 @@ class Assembler {
     std::string name;
     std::size_t place = 0;
     std::vector<std::uint32_t> rows;
-    std::uint32_t owner = kNone;  // row
+    std::vector<std::uint32_t> inside;  // sections that rows of this one own, ascending
+    std::uint32_t owner = kNone;        // row
     std::string attribute;        // of a body
     std::string body_name;
     bool body = false;
@@ -99,7 +102,7 @@ class Assembler {
   Result<Graph> build(std::uint32_t section, const std::vector<std::uint32_t>& rows);
   void add_values(std::uint32_t section, const std::vector<std::uint32_t>& rows, Graph& graph, std::vector<bool>& taken);
   Result<void> add_nodes(std::uint32_t section, const std::vector<std::uint32_t>& rows, Graph& graph, std::vector<bool>& taken, Results& results);
-  std::vector<std::uint32_t> add_scopes(std::uint32_t section, Graph& graph) const;
+  void add_scopes(std::uint32_t section, Graph& graph);
   void add_attrs(const Row& row, NodeId n, Graph& graph);
   void add_loop_backs(const std::vector<std::uint32_t>& rows, Graph& graph) const;
   void set_outputs(std::uint32_t section, Graph& graph, Results results) const;
@@ -128,8 +131,10 @@ class Assembler {
   std::vector<std::uint32_t> root_names_;  // row by StringId
   std::vector<std::uint32_t> relay_of_;    // by row: the switch of a relay; empty without relays
   std::vector<std::pair<std::uint32_t, std::uint32_t>> owned_;  // row, section; ascending
+  std::vector<std::uint32_t> scope_of_;    // by section: its scope in the graph it is part of, kNone
   std::vector<std::uint32_t> node_of_;     // by row: its node in the graph of its section, kNone
   std::vector<std::uint32_t> first_value_;  // by row: its first value there, kNone
+  std::size_t texts_ = 0;                  // in lists
   std::size_t counted_ = 0;                // lines are counted up to here
   std::uint32_t line_ = 1;
   std::size_t line_begin_ = 0;

@@ -98,7 +98,7 @@ Result<void> Assembler::add_nodes(std::uint32_t section, const std::vector<std::
     next_value += rows_[r].outputs;
     node_of_[r] = next_node++;
   }
-  const std::vector<std::uint32_t> scope_of = add_scopes(section, graph);
+  add_scopes(section, graph);
   std::vector<bool> node_taken;
   std::vector<InputRef> inputs;
   std::vector<NodeId> after;
@@ -144,7 +144,7 @@ Result<void> Assembler::add_nodes(std::uint32_t section, const std::vector<std::
     for (std::uint32_t i = 0; i < row.descs; ++i) graph.set_desc(ValueId(first_value_[r] + i), desc_of(row, i));
     for (const NodeId from : after) graph.add_control_edge(from, n);
     if (row.stream >= 0) graph.annotations().preset_stream.set(n, row.stream);
-    if (row.section != section) graph.set_scope(n, ScopeId(scope_of[row.section]));
+    if (row.section != section) graph.set_scope(n, ScopeId(scope_of_[row.section]));
     graph.set_place(n, row.line, row.column);
     for (const std::int64_t pair : ints(row, kGraphOutputs)) {
       const auto index = static_cast<std::uint32_t>(pair & 0xffff);
@@ -163,24 +163,33 @@ Result<void> Assembler::add_nodes(std::uint32_t section, const std::vector<std::
   return {};
 }
 
-// The scopes of a graph in the order of their sections, a parent before its children. By section: its scope.
-std::vector<std::uint32_t> Assembler::add_scopes(std::uint32_t section, Graph& graph) const {
-  std::vector<std::uint32_t> scope_of(sections_.size(), kNone);
-  scope_of[section] = 0;
-  const auto add = [&](const auto& self, std::uint32_t s) -> bool {
-    if (scope_of[s] != kNone) return true;
-    if (sections_[s].body || sections_[s].owner == kNone || !self(self, rows_[sections_[s].owner].section)) return false;
+// The scopes of a graph in the order of their sections, a parent before its children.
+void Assembler::add_scopes(std::uint32_t section, Graph& graph) {
+  std::vector<std::uint32_t> found = {section};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const std::uint32_t s : sections_[found[i]].inside) {
+      if (!sections_[s].body) found.push_back(s);
+    }
+  }
+  scope_of_[section] = 0;
+  std::sort(found.begin() + 1, found.end());
+  const auto add = [&](const auto& self, std::uint32_t s) -> void {
+    if (scope_of_[s] != kNone) return;
     const Row& owner = rows_[sections_[s].owner];
-    scope_of[s] = graph.add_scope({sections_[s].name, NodeId(node_of_[sections_[s].owner]), ScopeId(scope_of[owner.section]), sections_[s].dynamic}).index;
-    return true;
+    self(self, owner.section);
+    scope_of_[s] = graph.add_scope({sections_[s].name, NodeId(node_of_[sections_[s].owner]), ScopeId(scope_of_[owner.section]), sections_[s].dynamic}).index;
   };
-  for (std::uint32_t s = 1; s < sections_.size(); ++s) add(add, s);
-  return scope_of;
+  for (const std::uint32_t s : found) add(add, s);
 }
 
 void Assembler::add_attrs(const Row& row, NodeId n, Graph& graph) {
   if (row.extra == kNone) return;
-  std::vector<std::pair<std::string, Attr>> attrs = extras_[row.extra].attrs;
+  // The lanes and loop-backs that come later ask for those of ours alone.
+  std::vector<std::pair<std::string, Attr>> attrs = std::move(extras_[row.extra].attrs), later;
+  for (const auto& a : attrs) {
+    if (a.first == kLoopBack || a.first == kAttachedTo || a.first == kSelfAttachedTo || a.first == "active_stream_list" || a.first == "label_list") later.push_back(a);
+  }
+  extras_[row.extra].attrs = std::move(later);
   // What a StreamActive starts follows from its labels or its scope where it has them; the numbers are only their result.
   const auto follows = [](const auto& a) {
     return a.first == "active_label_list" || a.first == "_active_label_list" || a.first == "_subgraph_first_active" || a.first == "subgraph_first_active" ||
@@ -190,6 +199,8 @@ void Assembler::add_attrs(const Row& row, NodeId n, Graph& graph) {
     std::erase_if(attrs, [](const auto& a) { return a.first == "active_stream_list"; });
   }
   take_notes(graph, n, attrs);
+  // Of two of one name the later one counts. In order, each takes its place at the end.
+  std::stable_sort(attrs.begin(), attrs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   Attrs kept;
   for (auto& [key, value] : attrs) {
     if (key == kOutputNames || key == kGraphOutputs || key == kLoopBack || key == kScopes || key == kAttachedTo || key == kSelfAttachedTo) continue;

@@ -2,6 +2,8 @@
 // ge_onnx_*.pbtxt: a ModelProto of ONNX whose node attributes hold what Graph Engine knows of a node.
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -156,13 +158,14 @@ class OnnxReader {
         attr_.floats.push_back(static_cast<float>(s_.number()));
       } else if (*f == "strings") {
         attr_.strings.emplace_back(s_.string());
+        out_.count_text();
       } else if (*f == "g" && s_.at_message()) {
         const std::uint32_t section = out_.open_section(s_.offset());
-        const AttrRow outer = attr_;
-        const auto tensors = tensors_;
+        AttrRow outer = std::exchange(attr_, {});
+        auto tensors = std::exchange(tensors_, {});
         if (s_.open()) graph(section);
-        attr_ = outer;
-        tensors_ = tensors;
+        attr_ = std::move(outer);
+        tensors_ = std::move(tensors);
         if (!out_.section_has_name(section)) out_.name_section(section, row.name);
         graph_read = true;
         continue;
@@ -216,9 +219,9 @@ class OnnxReader {
     } else if (name == "id" && kind == Value::integer) {
       row.id = attr_.i;
     } else if (name == "send_event_id_list" && kind == Value::integers) {
-      row.send = attr_.ints;
+      row.send = std::move(attr_.ints);
     } else if (name == "recv_event_id_list" && kind == Value::integers) {
-      row.recv = attr_.ints;
+      row.recv = std::move(attr_.ints);
     } else if (starts_with(name, "input_desc_")) {
       return;
     } else if (starts_with(name, "output_desc_") && name.find(':') != std::string_view::npos) {
@@ -226,7 +229,7 @@ class OnnxReader {
       DescRow* out = desc(row, name.substr(12), what);
       if (out != nullptr && what == "dtype") out->dtype = dt_from_name(attr_.s);
       if (out != nullptr && what == "shape") {
-        out->dims = attr_.ints;
+        out->dims = std::move(attr_.ints);
         out->has_shape = true;
       }
     } else if (std::binary_search(std::begin(kBookkeeping), std::end(kBookkeeping), name)) {
@@ -237,10 +240,10 @@ class OnnxReader {
       switch (kind) {
         case Value::integer: row.attrs.push_back({attr_.name, attr_.i}); break;
         case Value::real: row.attrs.push_back({attr_.name, static_cast<float>(attr_.f)}); break;
-        case Value::text: row.attrs.push_back({attr_.name, attr_.s}); break;
-        case Value::integers: row.attrs.push_back({attr_.name, attr_.ints}); break;
-        case Value::reals: row.attrs.push_back({attr_.name, attr_.floats}); break;
-        case Value::texts: row.attrs.push_back({attr_.name, attr_.strings}); break;
+        case Value::text: row.attrs.push_back({std::move(attr_.name), std::move(attr_.s)}); break;
+        case Value::integers: row.attrs.push_back({std::move(attr_.name), std::move(attr_.ints)}); break;
+        case Value::reals: row.attrs.push_back({std::move(attr_.name), std::move(attr_.floats)}); break;
+        case Value::texts: row.attrs.push_back({std::move(attr_.name), std::move(attr_.strings)}); break;
         case Value::other: break;
       }
     }
@@ -249,32 +252,36 @@ class OnnxReader {
   // A tensor attribute T is spread over T_desc_dtype, T_desc_shape and more, and T_data.
   bool tensor_part(std::string_view of, std::string_view part) {
     if (part != "dtype" && part != "shape" && part != "layout" && part != "device_type") return false;
-    auto it = std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& t) { return t.first == of; });
-    if (it == tensors_.end()) it = tensors_.insert(it, {std::string(of), DescRow{}});
-    if (part == "dtype") it->second.dtype = dt_from_name(attr_.s);
+    DescRow& desc = tensors_[std::string(of)];
+    if (part == "dtype") desc.dtype = dt_from_name(attr_.s);
     if (part == "shape") {
-      it->second.dims = attr_.ints;
-      it->second.has_shape = true;
+      desc.dims = std::move(attr_.ints);
+      desc.has_shape = true;
     }
     return true;
   }
 
   void join_tensors(NodeRow& row) {
-    for (const auto& [name, desc] : tensors_) {
-      const std::string data_name = name + "_data";
-      const auto data = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const auto& a) { return a.first == data_name; });
-      if (data == row.attrs.end()) continue;
-      const auto* bytes = std::get_if<std::string>(&data->second);
-      auto tensor = bytes == nullptr ? std::nullopt : tensor_of(desc, *bytes);
-      row.attrs.erase(data);
-      if (tensor) row.attrs.push_back({name, *std::move(tensor)});
+    if (tensors_.empty()) return;
+    constexpr std::string_view kData = "_data";
+    std::vector<std::pair<std::string, Attr>> joined;
+    for (auto& [name, value] : row.attrs) {
+      const bool data = name.size() > kData.size() && name.compare(name.size() - kData.size(), kData.size(), kData) == 0;
+      const auto desc = data ? tensors_.find(name.substr(0, name.size() - kData.size())) : tensors_.end();
+      if (desc == tensors_.end()) {
+        joined.push_back({std::move(name), std::move(value)});
+        continue;
+      }
+      const auto* bytes = std::get_if<std::string>(&value);
+      if (auto tensor = bytes == nullptr ? std::nullopt : tensor_of(desc->second, *bytes)) joined.push_back({desc->first, *std::move(tensor)});
     }
+    row.attrs = std::move(joined);
   }
 
   Scanner& s_;
   Assembler& out_;
   AttrRow attr_;
-  std::vector<std::pair<std::string, DescRow>> tensors_;
+  std::map<std::string, DescRow> tensors_;  // of the node that is open
 };
 
 }  // namespace

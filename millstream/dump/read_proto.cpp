@@ -135,9 +135,9 @@ class ProtoReader {
       }
     }
     if (s_.failed() || !value) return;
-    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) {
-      if (key == "send_event_id_list") row_.send = *list;
-      if (key == "recv_event_id_list") row_.recv = *list;
+    if (auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) {
+      if (key == "send_event_id_list") row_.send = std::move(*list);
+      if (key == "recv_event_id_list") row_.recv = std::move(*list);
       if (key == "send_event_id_list" || key == "recv_event_id_list") return;
     }
     constexpr std::string_view kStored[] = {"_input_name_key", "_input_name_value", "_output_name_key", "_output_name_value", "_opt_input", "_ir_attr_names",
@@ -183,6 +183,7 @@ class ProtoReader {
         floats.push_back(static_cast<float>(s_.number()));
       } else if (*f == "s" || *f == "bt") {
         strings.emplace_back(s_.string());
+        out_.count_text();
       } else if (*f == "val_type") {
         type = s_.word();
       } else {

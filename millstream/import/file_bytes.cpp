@@ -79,6 +79,9 @@ Result<std::string> read_bytes(const std::string& path) {
 
 Result<std::string> read_text(const std::string& path) {
   Result<std::string> text = read_bytes(path);
+  if (text.ok() && (text->compare(0, 2, "\xff\xfe") == 0 || text->compare(0, 2, "\xfe\xff") == 0)) {
+    return cannot("read", path, "it is text in UTF-16").help("save it as UTF-8");
+  }
   if (text.ok() && text->compare(0, 3, "\xef\xbb\xbf") == 0) text->erase(0, 3);
   return text;
 }

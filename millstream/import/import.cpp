@@ -81,14 +81,13 @@ Result<Graph> import_checked(const std::string& path, const ImportOptions& optio
   const bool named_as_dump = extension == ".pbtxt" || extension == ".txt";
   // What follows the first field of a message in text; a graph of ours begins with its name or a new line.
   const std::size_t behind = bytes.find_first_not_of("abcdefghijklmnopqrstuvwxyz_ \t", static_cast<std::size_t>(word.data() - bytes.data()));
-  const bool message = behind != std::string::npos && (bytes[behind] == '{' || bytes[behind] == ':');
+  const bool message = !word.empty() && behind != std::string::npos && (bytes[behind] == '{' || bytes[behind] == ':');
   if (extension == ".mst" || ((word == "graph" || word == "schedule") && !(named_as_dump && message))) return import_text(bytes, path, options);
   if (named_as_dump) {
     return Error{ErrorCode::bad_model, fmt::format("\"{}\" has the name of a graph dump, and {}", path, message ? "is one: import_graph reads models" : "is none")}
         .help("read_dump (millstream/dump/dump.h) reads dumps, and so do all commands; a dump begins with a field, such as ir_version:, version:, graph { or op {");
   }
-  std::string folder = file.parent_path().string();
-  if (folder.empty()) folder = ".";
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : std::string(".");
   return import_onnx(bytes, path, folder, options);
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "millstream/pass/foreign_code.h"
 #include "millstream/pass/library.h"
 
 namespace millstream {
@@ -74,6 +75,7 @@ Handles& handles() {
 
 Result<LoadedLibrary> load_library(CheckedLibrary library) {
   const std::string& path = library.path_;
+  const ForeignCodeScope scope(ErrorCode::pass_library, fmt::format("pass library \"{}\"", path));
   void* handle = nullptr;
   {
     const std::lock_guard<std::mutex> lock(handles().mutex);

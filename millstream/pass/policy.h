@@ -10,9 +10,9 @@
 
 namespace millstream {
 
-/// Errors: bad_option, naming `option`.
+/// `stop` is another word for `fail`. Errors: bad_option, naming `option`.
 inline Result<PassPolicy> pass_policy(std::string_view text, std::string_view option) {
-  if (text == "fail") return PassPolicy::fail;
+  if (text == "fail" || text == "stop") return PassPolicy::fail;
   if (text == "rollback") return PassPolicy::rollback;
   if (text == "strict") return PassPolicy::strict;
   return Error{ErrorCode::bad_option, fmt::format("{} cannot be \"{}\"", option, text)}.help("legal values: fail, rollback, strict");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "millstream/pass/exclusive_engines.h"
+#include "millstream/pass/foreign_code.h"
 #include "millstream/pass/pass.h"
 #include "millstream/pass/session.h"
 
@@ -77,7 +78,10 @@ class Runner {
     observe(false, pass, scope);
     const auto start = std::chrono::steady_clock::now();
     PassSession session(graph_, scope, on_, rule, options_.values);
-    const std::int32_t code = pass.run(pass.self, &host_api(), session.graph(), session.context());
+    const std::int32_t code = [&] {
+      const ForeignCodeScope scope_of_pass(ErrorCode::stream_pass, words(pass));
+      return pass.run(pass.self, &host_api(), session.graph(), session.context());
+    }();
     StreamAssignment after = session.take();
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     bool keep = true;

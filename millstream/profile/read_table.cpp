@@ -133,6 +133,11 @@ Result<Places> read_header(const std::vector<Cell>& header, const Rows& rows) {
   for (const Kind& kind : kinds()) {
     if (out.kind == nullptr && find(header, kind.mark)) out.kind = &kind;
   }
+  for (const auto& [sign, word] : {std::pair(';', "semicolons"), std::pair('\t', "tabs")}) {
+    if (out.kind == nullptr && header.size() == 1 && header[0].text.find(sign) != std::string::npos) {
+      return rows.error(header[0].offset, fmt::format("the columns stand apart by {}, not by commas", word)).help("a program for tables writes a profile back as CSV with commas");
+    }
+  }
   if (out.kind == nullptr) return rows.error(header[0].offset, "no column here names operators (Op Name, Name or kernel_name)").help(known);
   for (const Column& c : out.kind->columns) {
     if (out.at[c.meaning]) continue;

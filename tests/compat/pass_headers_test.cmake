@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DSOURCE=.. -DWORK=.. -DCOMPILERS=.. -DNM=.. -P: the headers for passes with each compiler, standard, layout of
+# cmake -DSOURCE=.. -DWORK=.. -DCOMPILERS=.. -DNM=.. -DTOOL=.. -P: the headers for passes with each compiler, standard, layout of
 # std::string and optimisation; no symbol of ours is one that g++ makes the same for all libraries of a process.
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 set(include ${SOURCE}/compat/include)
+set(libraries "")
 foreach(compiler ${COMPILERS})
   # Standard, layout of std::string, optimisation.
   foreach(way "11 1 0" "14 0 0" "14 1 2" "17 1 0" "20 1 0" "20 0 2")
@@ -11,30 +12,62 @@ foreach(compiler ${COMPILERS})
     list(GET way 0 standard)
     list(GET way 1 abi)
     list(GET way 2 level)
+    list(LENGTH libraries number)
+    set(library ${WORK}/lib${number}.so)
     execute_process(
       COMMAND ${compiler} -std=c++${standard} -O${level} -D_GLIBCXX_USE_CXX11_ABI=${abi} -Wall -Wextra -Wpedantic -Wshadow -Werror
               -Wl,-z,defs -fPIC -shared ${SOURCE}/tests/compat/pass/spellings.cpp ${SOURCE}/tests/compat/pass/more.cpp -I${include}
-              -I${include}/register -o ${WORK}/lib.so
+              -I${include}/register -o ${library}
       RESULT_VARIABLE rc ERROR_VARIABLE err)
     if(NOT rc EQUAL 0)
       message(FATAL_ERROR "${compiler} ${way}\n${err}")
     endif()
-    execute_process(COMMAND ${NM} -D --defined-only ${WORK}/lib.so OUTPUT_VARIABLE symbols)
+    execute_process(COMMAND ${NM} -D --defined-only ${library} OUTPUT_VARIABLE symbols)
     if(symbols MATCHES " u [^\n]*(ge|mst|Pass)")
       message(FATAL_ERROR "${compiler} ${way}: a symbol for all libraries: ${symbols}")
     endif()
     if(NOT symbols MATCHES " W mst_plugin_query_v1")
       message(FATAL_ERROR "${compiler} ${way}: no query: ${symbols}")
     endif()
+    list(APPEND libraries ${library})
   endforeach()
+  list(LENGTH libraries number)
   # -fvisibility=hidden hides all but the query.
   execute_process(COMMAND ${compiler} -std=c++14 -fvisibility=hidden -fPIC -shared ${SOURCE}/tests/compat/pass/spellings.cpp
-                          ${SOURCE}/tests/compat/pass/more.cpp -I${include} -I${include}/register -o ${WORK}/hidden.so RESULT_VARIABLE rc)
-  execute_process(COMMAND ${NM} -D --defined-only ${WORK}/hidden.so OUTPUT_VARIABLE symbols)
+                          ${SOURCE}/tests/compat/pass/more.cpp -I${include} -I${include}/register -o ${WORK}/lib${number}.so RESULT_VARIABLE rc)
+  execute_process(COMMAND ${NM} -D --defined-only ${WORK}/lib${number}.so OUTPUT_VARIABLE symbols)
   if(NOT rc EQUAL 0 OR NOT symbols MATCHES " W mst_plugin_query_v1" OR symbols MATCHES "Move")
     message(FATAL_ERROR "hidden: ${rc} ${symbols}")
   endif()
+  list(APPEND libraries ${WORK}/lib${number}.so)
 endforeach()
+# All of them in one process: each has its own five passes and no other's, and all run. One throws, and is undone.
+set(named "")
+foreach(library ${libraries})
+  list(APPEND named --pass ${library})
+endforeach()
+file(WRITE ${WORK}/model.mst "graph g\n  input x : f32[4]\n  a = Relu(x) @engine(\"AIcoreEngine\")\n  b = Neg(a) @engine(\"AIcoreEngine\")\n  output b\n")
+execute_process(COMMAND ${TOOL} compile ${WORK}/model.mst --target npu --json --pass-policy rollback ${named} OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE rc)
+if(NOT rc EQUAL 0)
+  message(FATAL_ERROR "all libraries: ${rc}\n${err}")
+endif()
+list(LENGTH libraries count)
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON passes GET "${out}" pass_libraries ${i} passes)
+  string(JSON length LENGTH "${passes}")
+  string(JSON path GET "${out}" pass_libraries ${i} path)
+  string(REGEX REPLACE "_[0-9]+\"" "\"" passes "${passes}")
+  list(GET libraries ${i} library)
+  if(NOT length EQUAL 5 OR NOT path STREQUAL "${library}" OR NOT passes MATCHES "qualified.*unqualified.*at a stage.*lambda.*throws")
+    message(FATAL_ERROR "${path}: ${passes}, wanted five of ${library}")
+  endif()
+endforeach()
+string(REGEX MATCHALL "\"throws[_0-9]*\\\\\" of [^\n]* failed with -1 on" undone "${out}")
+list(LENGTH undone undone)
+if(NOT undone EQUAL count)
+  message(FATAL_ERROR "${undone} of ${count} passes threw:\n${out}")
+endif()
 # The C interface alone, and that a graph cannot be edited.
 list(GET COMPILERS 0 compiler)
 file(WRITE ${WORK}/abi.c "#include <register/mst_pass_abi.h>\nint f(const mst_host_api *a) { return (int)a->major; }\n")

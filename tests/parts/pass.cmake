@@ -15,7 +15,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endif()
 endif()
 add_test(NAME pass_headers COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/pass_headers
-         "-DCOMPILERS=${compilers}" -DNM=${CMAKE_NM} -P ${CMAKE_CURRENT_LIST_DIR}/../compat/pass_headers_test.cmake)
+         "-DCOMPILERS=${compilers}" -DNM=${CMAKE_NM} -DTOOL=$<TARGET_FILE:millstream_cli> -P ${CMAKE_CURRENT_LIST_DIR}/../compat/pass_headers_test.cmake)
 
 # Libraries that the tests load: MST_PASS_PLUGINS/NAME.so.
 set(plugins ${CMAKE_CURRENT_BINARY_DIR}/pass_plugins)
@@ -31,6 +31,7 @@ pass_plugin(other_version other_version.c)
 pass_plugin(no_query no_query.c)
 pass_plugin(unresolved unresolved.c)
 pass_plugin(unfit unfit.cpp)
+pass_plugin(throws throws.cpp)
 
 mst_test(pass_run_test SOURCES unit/pass_run_test.cpp DEPS pass LINK pass)
 mst_test(pass_load_test SOURCES unit/pass_load_test.cpp DEPS pass)
@@ -40,7 +41,7 @@ target_compile_definitions(cli_passes_test PRIVATE MST_CLI="$<TARGET_FILE:millst
 add_dependencies(cli_passes_test millstream_cli)
 foreach(test pass_load_test cli_passes_test)
   target_compile_definitions(${test} PRIVATE MST_PASS_PLUGINS="${plugins}")
-  foreach(name first second other_version no_query unresolved unfit)
+  foreach(name first second other_version no_query unresolved unfit throws)
     add_dependencies(${test} pass_plugin_${name})
   endforeach()
 endforeach()

@@ -7,6 +7,7 @@
 #include "millstream/dump/dump.h"
 #include "tests/memory_use.h"
 #include "tests/random_dump_graph.h"
+#include "tests/torch_dump.h"
 
 namespace millstream::testing {
 namespace {
@@ -55,8 +56,14 @@ std::string mutated(Random& random, std::string text) {
   return text;
 }
 
-std::string text_to_damage(Random& random, DumpFormat format, const Target& target) {
-  if (random.chance(0.5)) return write_dump(random_dump_graph(random, true), {}, format, DumpDetail::full);
+std::string written(const Graph& g, const DumpStreams& streams, DumpKind kind) {
+  const bool onnx = kind == DumpKind::ge_onnx || kind == DumpKind::torch_pbtxt;
+  const std::string text = write_dump(g, streams, onnx ? DumpFormat::onnx : DumpFormat::proto, DumpDetail::full);
+  return kind == DumpKind::torch_txt ? torch_txt(text) : kind == DumpKind::torch_pbtxt ? torch_pbtxt(text) : text;
+}
+
+std::string text_to_damage(Random& random, DumpKind kind, const Target& target) {
+  if (random.chance(0.5)) return written(random_dump_graph(random, true), {}, kind);
   RandomGraphOptions options;
   options.nodes = 1 + random.below(20);
   options.labels = 3;
@@ -67,25 +74,27 @@ std::string text_to_damage(Random& random, DumpFormat format, const Target& targ
   MST_CHECK(compiled.ok(), "a random graph compiles");
   DumpStreams streams;
   streams.schedule = &compiled->schedule;
-  return write_dump(g, streams, format, DumpDetail::full);
+  return written(g, streams, kind);
 }
 
-void damage(DumpFormat format) {
+void damage(DumpKind kind) {
   const Result<Target> target = load_target("cpu");
   ASSERT_TRUE(target.ok());
   std::uint64_t read = 0;
   std::size_t longest = 0;
   const std::uint64_t before = high_water_kb();
   for (std::uint64_t seed = 0; seed < property_count(200); ++seed) {
-    Random random(seed * 2 + (format == DumpFormat::onnx ? 0 : 1));
-    const std::string text = mutated(random, text_to_damage(random, format, *target));
+    Random random(seed * 4 + static_cast<std::uint64_t>(kind));
+    const std::string text = mutated(random, text_to_damage(random, kind, *target));
     longest = std::max(longest, text.size());
     const Result<Dump> dump = read_dump(text, "damaged");
     if (dump.ok()) {
       ++read;
       ASSERT_TRUE(verify(dump->graph).empty()) << "seed " << seed;
       if (dump->schedule) (void)check(dump->graph, *dump->schedule, nullptr);
-      ASSERT_TRUE(read_dump(write_dump(dump->graph, {}, format, DumpDetail::full), "again").ok()) << "seed " << seed;
+      for (const DumpFormat format : {DumpFormat::onnx, DumpFormat::proto}) {
+        ASSERT_TRUE(read_dump(write_dump(dump->graph, {}, format, DumpDetail::full), "again").ok()) << "seed " << seed;
+      }
       continue;
     }
     ASSERT_FALSE(dump.error().message.empty()) << "seed " << seed;
@@ -99,9 +108,52 @@ void damage(DumpFormat format) {
   }
 }
 
-TEST(DumpMutation, DamagedOnnxIsReadOrRefusedInItsPlace) { damage(DumpFormat::onnx); }
+// Files that are large enough for 4 x the file to count: rows of few bytes, as many as fit.
+std::string large_text(DumpKind kind) {
+  const bool onnx = kind == DumpKind::ge_onnx;
+  std::string text = onnx ? "ir_version: 6\ngraph {\n" : kind == DumpKind::ge_proto ? "graph {\n" : "";
+  for (int n = 0; text.size() < (6u << 20); ++n) {
+    const std::string name = "n" + std::to_string(n), source = "n" + std::to_string(n - 8) + ":0", stream = std::to_string(n % 8);
+    text += onnx || kind == DumpKind::torch_pbtxt ? "node {\nname: \"" + name + "\"\n" : "op {\nname: \"" + name + "\"\n";
+    text += onnx ? "op_type: \"ge:Abs\"\n" : kind == DumpKind::torch_pbtxt ? "op: \"Abs\"\n" : "type: \"Abs\"\n";
+    if (n >= 8) text += "input: \"" + source + "\"\n";
+    if (onnx) {
+      text += "attribute {\nname: \"stream_id\"\ni: " + stream + "\ntype: INT\n}\n";
+    } else if (kind == DumpKind::torch_pbtxt) {
+      text += "attr {\nkey: \"stream_id\"\nvalue {\ns: \"" + stream + "\"\n}\n}\n";
+    } else {
+      text += "stream_id: " + stream + "\n";
+    }
+    text += "}\n";
+  }
+  return kind == DumpKind::ge_onnx || kind == DumpKind::ge_proto ? text + "}\n" : text;
+}
 
-TEST(DumpMutation, DamagedProtoIsReadOrRefusedInItsPlace) { damage(DumpFormat::proto); }
+TEST(DumpMutation, DamagedLargeFilesTakeNoMoreMemoryThanWholeOnes) {
+  for (const DumpKind kind : {DumpKind::ge_onnx, DumpKind::ge_proto, DumpKind::torch_txt, DumpKind::torch_pbtxt}) {
+    const std::string whole = large_text(kind);
+    const std::uint64_t before = high_water_kb();
+    for (std::uint64_t seed = 0; seed < std::max<std::uint64_t>(4, property_count(200) / 100); ++seed) {
+      Random random(seed);
+      const Result<Dump> dump = read_dump(seed == 0 ? whole : mutated(random, whole), "large");
+      if (seed == 0) {
+        ASSERT_TRUE(dump.ok()) << to_string(dump.error());
+      }
+      ASSERT_TRUE(dump.ok() || dump.error().where.has_value()) << "seed " << seed;
+    }
+    if (kMemoryCounts) {
+      EXPECT_LE(high_water_kb() - before, allowed_kb(whole.size())) << to_string(kind);
+    }
+  }
+}
+
+TEST(DumpMutation, DamagedOnnxIsReadOrRefusedInItsPlace) { damage(DumpKind::ge_onnx); }
+
+TEST(DumpMutation, DamagedProtoIsReadOrRefusedInItsPlace) { damage(DumpKind::ge_proto); }
+
+TEST(DumpMutation, DamagedTextOfTorchAirIsReadOrRefusedInItsPlace) { damage(DumpKind::torch_txt); }
+
+TEST(DumpMutation, DamagedPbtxtOfTorchAirIsReadOrRefusedInItsPlace) { damage(DumpKind::torch_pbtxt); }
 
 }  // namespace
 }  // namespace millstream::testing

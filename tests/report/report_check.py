@@ -35,9 +35,30 @@ def make_pages(cli, folder):
     run("compile", "moe.mst", "--target", "npu", "-o", "before.plan")
     run("compile", "moe.mst", "--target", "npu", "--strategy", "auto", "--streams", "5", "--force-streams", "-o", "after.plan")
     run("report", "before.plan", "after.plan", "--target", "npu", "-o", "pair.html")
+    with open(os.path.join(folder, "names.mst"), "w", encoding="utf-8") as f:
+        f.write(odd_names())
+    run("report", "names.mst", "--target", "unit", "--streams", "8", "--force-streams", "-o", "names.html")
     run("gen", "inception", "--nodes", "40", "-o", "small.mst")
     run("report", "small.mst", "--streams", "4", "--force-streams", "--run", "-o", "small.html")
-    return {name: os.path.join(folder, name + ".html") for name in ("large", "pair", "small")}
+    return {name: os.path.join(folder, name + ".html") for name in ("large", "pair", "names", "small")}
+
+
+def odd_names():
+    """A graph whose nodes and streams are called what could break a page."""
+    names = ["</script><script>document.title='pwned'</script>", "quote\\\"'&amp;<b>", "right \u202eto left", "x" * 5000, "line\\nbreak", "<!--",
+             "a/path/of/which/only/the/last/part/would/be/shown/on"]
+    lines = "".join(f'  v{i} = Relu(x) @name("{name}") @label("{name}") @cost({i + 1})\n' for i, name in enumerate(names))
+    return f"graph \"</script>\"\n  input x : f32[4]\n{lines}  out = Sum({', '.join(f'v{i}' for i in range(len(names)))})\n  output out\n"
+
+
+def check_names(browser, what):
+    title = browser.js("return document.title")
+    check(f"{what}: names are text", title != "pwned", title)
+    high = browser.js("return Math.max(...[...document.querySelectorAll('th[scope=row]')].map((e) => e.getBoundingClientRect().height))")
+    check(f"{what}: a long name does not fill the page", high < 130, f"a row is {high} pixels high")
+    shown = browser.js("let shown; const ctx = { measureText: (t) => ({ width: 6 * t.length }), fillText: (t) => { shown = t; } };"
+                       "label(ctx, 'a/long/path/of/many/parts', 0, 100, 0, 'ink', '7 '); return shown")
+    check(f"{what}: a lane keeps its number", shown == "7 parts", shown)
 
 
 def long_names(path):
@@ -124,8 +145,11 @@ def check_page(name, path, width, dark, shots, page_check):
         check(f"{what}: the system's mode", browser.js("return isDark()") == dark)
         complaints = browser.js(page_check)
         check(f"{what}: layout", not complaints, "; ".join(complaints))
-        check_keys(browser, what)
-        check_table(browser, what)
+        if name == "names":
+            check_names(browser, what)
+        else:
+            check_keys(browser, what)
+            check_table(browser, what)
         complaints = browser.js(page_check)
         check(f"{what}: layout with details", not complaints, "; ".join(complaints))
         if shots:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream passes on the command line.
+#include <csignal>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ class CliPasses : public Cli {
     put("model.mst",
         "graph g\n  input x : f32[4]\n  a = Relu(x) @engine(\"AIcoreEngine\") @cost(1)\n  b = Neg(x) @engine(\"AIcoreEngine\") @cost(1)\n"
         "  out = Add(a, b) @engine(\"AIcoreEngine\") @cost(1)\n  output out\n");
-    for (const char* name : {"first", "second", "no_query"}) {
+    for (const char* name : {"first", "second", "no_query", "throws"}) {
       fs::create_directories(root_ / "lib");
       fs::copy_file(std::string(MST_PASS_PLUGINS) + "/" + name + ".so", root_ / "lib" / (std::string(name) + ".so"));
       fs::permissions(root_ / "lib" / (std::string(name) + ".so"), fs::perms(0644));
@@ -104,6 +105,7 @@ TEST_F(CliPasses, AMixedModelHasAPairOfDumpsForTheRootAndForEachStaticPart) {
 TEST_F(CliPasses, AFailingPassFailsTheCompilationOrIsUndone) {
   EXPECT_EQ(with("PASS_SCRIPT=fail", compile_ + "--pass lib/first.so"), 2);
   EXPECT_TRUE(err_has("failed with -2") && err_has("lib/first.so") && err_has("\"first\"") && err_has("I do not like this graph")) << err();
+  EXPECT_EQ(with("PASS_SCRIPT=fail", compile_ + "--pass lib/first.so --pass-policy stop"), 2);
   EXPECT_EQ(with("PASS_SCRIPT=throw", compile_ + "--pass lib/first.so"), 2);
   EXPECT_TRUE(err_has("failed with -1") && err_has("thrown by the pass")) << err();
   ASSERT_EQ(with("PASS_SCRIPT=fail", compile_ + "--pass lib/first.so --pass-policy rollback"), 0) << err();
@@ -114,6 +116,28 @@ TEST_F(CliPasses, AFailingPassFailsTheCompilationOrIsUndone) {
   EXPECT_NE(json()["warnings"][0].dump().find("AllocateNextStreamId"), std::string::npos);
   EXPECT_EQ(with("PASS_SCRIPT=above", compile_ + "--pass lib/first.so --pass-policy strict"), 2);
   EXPECT_EQ(run(compile_ + "--pass-policy never"), 2);
+}
+
+TEST_F(CliPasses, APassThatEndsTheProgramIsNoSuccess) {
+  for (const char* script : {"exit", "thread"}) {
+    EXPECT_EQ(with(std::string("PASS_SCRIPT=") + script, compile_ + "--pass lib/first.so -o p.plan"), 2) << script;
+    EXPECT_TRUE(err_has("stream pass \"first\" of ") && err_has("lib/first.so\" ended the program: ")) << err();
+    EXPECT_EQ(json()["error"]["code"], "E45") << script;
+    EXPECT_FALSE(fs::exists(root_ / "p.plan"));
+  }
+  EXPECT_TRUE(err_has("thrown by a thread")) << err();
+  EXPECT_EQ(with("PASS_SCRIPT=abort", compile_ + "--pass lib/first.so -o p.plan"), 128 + SIGABRT);
+  EXPECT_TRUE(err_has("lib/first.so\" crashed the program")) << err();
+  EXPECT_EQ(run("passes --list --pass lib/throws.so"), 2);
+  EXPECT_TRUE(err_has("lib/throws.so\" ended the program: an exception that nobody caught: thrown at the start")) << err();
+}
+
+TEST_F(CliPasses, WhatAPassPrintsIsNoPartOfJson) {
+  ASSERT_EQ(with("PASS_SCRIPT=print", compile_ + "--pass lib/first.so"), 0);
+  EXPECT_TRUE(json().contains("placement"));
+  EXPECT_TRUE(err_has("from the pass")) << err();
+  ASSERT_EQ(with("PASS_SCRIPT=print", "compile model.mst --target npu --pass lib/first.so"), 0);
+  EXPECT_TRUE(out_has("from the pass")) << out();
 }
 
 TEST_F(CliPasses, InSingleStreamModeNoPassIsCalled) {

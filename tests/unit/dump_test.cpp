@@ -158,6 +158,42 @@ TEST(Dump, FewBytesCannotClaimManyOutputs) {
   EXPECT_TRUE(has(graph_of(text + " }"), "outputs")) << graph_of(text + " }").substr(0, 300);
 }
 
+// Each text of half a megabyte would take minutes if it were looked through once for each of its parts.
+TEST(Dump, ManyOfOneKindTakeNoLongerThanTheirText) {
+  std::string attrs, tensors, nested;
+  for (int i = 20000; i-- > 0;) {
+    attrs += fmt::format("attr {{ key: \"{:x}\" value {{ i: {} }} }}\n", i, i);
+    tensors += fmt::format("attribute {{ name: \"t{}_desc_dtype\" s: \"DT_INT8\" type: STRING }} attribute {{ name: \"t{}_desc_shape\" ints: 1 type: INTS }} "
+                           "attribute {{ name: \"t{}_data\" s: \"x\" type: STRING }}\n", i, i, i);
+  }
+  const std::string spread(600, '#');
+  for (int i = 0; i < 3000; ++i) {
+    nested += fmt::format("node {{ name: \"n{}\" op_type: \"ge:If\" attribute {{ name: \"g\" g {{ name: \"n{}/g\" node {{ name: \"a\" op_type: \"ge:A\" }}\n {}\n }} }} }}\n", i, i, spread);
+  }
+  const Result<Dump> many = read_dump("graph { op { name: \"b\" type: \"A\" " + attrs + "attr { key: \"7\" value { i: 1 } } } }", "text");
+  ASSERT_TRUE(many.ok());
+  EXPECT_EQ(many->graph.attrs(NodeId(0)).items().size(), 20000u);
+  EXPECT_EQ(many->graph.attrs(NodeId(0)).get_int("7", 0), 1);  // of two of one name the later one
+  const Result<Dump> joined = read_dump("ir_version: 6 graph { node { name: \"b\" op_type: \"ge:A\" " + tensors + "} }", "text");
+  ASSERT_TRUE(joined.ok());
+  EXPECT_EQ(joined->graph.attrs(NodeId(0)).items().size(), 20000u);
+  EXPECT_NE(joined->graph.attrs(NodeId(0)).get_tensor("t7"), nullptr);
+  const Result<Dump> bodies = read_dump("ir_version: 6 graph {\n" + nested + "}", "text");
+  ASSERT_TRUE(bodies.ok()) << to_string(bodies.error());
+  EXPECT_EQ(bodies->graph.where(NodeId(0))->line, 2u);  // each stands in three lines, and holds a graph
+  EXPECT_EQ(bodies->graph.where(NodeId(2999))->line, 2u + 3 * 2999);
+  EXPECT_EQ(bodies->graph.where(NodeId(2999))->column, 6u);
+}
+
+TEST(Dump, FewBytesCannotClaimManySubgraphsOrTexts) {
+  std::string graphs = "graph { op { name: \"b\" type: \"A\" } }", texts = "\"\"";
+  for (int i = 0; i < 6000; ++i) graphs += "graph{name:\"b/" + std::to_string(i) + "\"}";
+  EXPECT_TRUE(has(graph_of(graphs), "subgraphs, more than the text can hold")) << graph_of(graphs);
+  for (int i = 0; i < 19; ++i) texts += ", " + texts;  // 2^19
+  EXPECT_TRUE(has(graph_of("graph { op { name: \"b\" type: \"A\" attr { key: \"x\" value { list { s: [" + texts + ", " + texts + "] } } } } }"), "texts in lists"));
+  EXPECT_TRUE(has(graph_of("ir_version: 6 graph { node { name: \"b\" op_type: \"ge:A\" attribute { name: \"x\" strings: [" + texts + ", " + texts + "] } } }"), "texts in lists"));
+}
+
 TEST(Dump, MillstreamTextIsNoDump) {
   EXPECT_FALSE(is_dump("graph net opset=18\n  input x : f32[2]\n"));
   EXPECT_FALSE(is_dump("graph\n  input x : f32[2]\n"));

@@ -113,6 +113,15 @@ TEST_F(FileBytes, AByteOrderMarkIsNoPartOfTheText) {
   EXPECT_EQ(read_bytes(at("bom"))->size(), 8u);
 }
 
+TEST_F(FileBytes, TextInUtf16IsRefusedByItsName) {
+  for (const std::string mark : {"\xff\xfe", "\xfe\xff"}) {
+    std::ofstream(at("wide")) << mark << std::string("g\0r\0", 4);
+    ASSERT_FALSE(read_text(at("wide")).ok());
+    EXPECT_NE(to_string(read_text(at("wide")).error()).find("it is text in UTF-16"), std::string::npos);
+    EXPECT_TRUE(read_bytes(at("wide")).ok());
+  }
+}
+
 TEST_F(FileBytes, SameFileSeesThroughLinksAndPaths) {
   std::ofstream(at("x")) << "x";
   std::ofstream(at("y")) << "x";

@@ -104,6 +104,7 @@ TEST_F(Folder, ADumpIsNoModelAndTheErrorNamesItsReader) {
     EXPECT_NE(said.find("read_dump (millstream/dump/dump.h)"), std::string::npos) << text << said;
   }
   EXPECT_NE(error("d.txt", "Dear reader,\n").find("has the name of a graph dump, and is none"), std::string::npos);
+  EXPECT_NE(error("d.txt", "{\"a\": 1}").find("has the name of a graph dump, and is none"), std::string::npos);
   EXPECT_EQ(error("ours.txt", "graph\n  input x : f32[2]\n  a = Relu(x)\n  output a\n"), "read");
 }
 

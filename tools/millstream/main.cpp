@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "tools/millstream/common.h"
+#include "tools/millstream/foreign_code.h"
 
 namespace {
 
@@ -43,7 +44,9 @@ int run(int argc, char** argv) {
              "Exit status: 0 done, 1 a check or expectation failed, 2 bad usage or input, 3 a limit, 4 internal error.\n"
              "Each command has --help. Documentation: docs/cli.md.");
   int status = 0;
-  cli::print_errors_as_json(argc > 1 && std::any_of(argv + 1, argv + argc, [](std::string_view a) { return a == "--json"; }));
+  const bool json = argc > 1 && std::any_of(argv + 1, argv + argc, [](std::string_view a) { return a == "--json"; });
+  cli::print_errors_as_json(json);
+  cli::guard_foreign_code(json);
   cli::add_compile(app, status);
   cli::add_run(app, status);
   cli::add_check(app, status);

@@ -28,6 +28,10 @@ function numbersTable(plans, titles) {
     rows.map(([name, of]) => [name, ...plans.map((p) => shown(of(p)))]));
 }
 
+// Long names differ at their ends more often than at their beginnings.
+const shortened = (name) => (name.length > 46 ? `${name.slice(0, 12)}…${name.slice(-32)}` : name);
+const shortName = (name) => (name.length > 46 ? element("span", { text: shortened(name), title: name }) : name);
+
 const CAUSES = [
   ["run", "running"], ["sync", "records and waits"], ["wait", "waiting for another stream"], ["hand_off", "hand-off"],
   ["busy", "engine busy"], ["before", "not started"], ["after", "no work left"],
@@ -39,11 +43,11 @@ function useTables(plan, run, title) {
     ["stream", ...CAUSES.map(([, word]) => ({ number: word })), "waits most for"],
     run.use.map((u, s) => {
       const most = run.awaited.filter((a) => a[0] === s).sort((a, b) => b[2] - a[2])[0];
-      return [`${s} ${run.lanes[s]}`, ...CAUSES.map(([key]) => ({ number: percent(u[key], total) })),
+      return [shortName(`${s} ${run.lanes[s]}`), ...CAUSES.map(([key]) => ({ number: percent(u[key], total) })),
         most ? `stream ${most[1]} (${time(most[2])})` : "–"];
     }));
   const engines = table(`${title}: use by engine`, ["engine", { number: "units" }, { number: "busy" }, { number: "use" }],
-    run.engines.map((e) => [plan.engines[e.engine] ?? "none", { number: String(e.units) }, { number: time(e.busy_ns) }, { number: percent(e.busy_ns, total * e.units) }]));
+    run.engines.map((e) => [shortName(plan.engines[e.engine] ?? "none"), { number: String(e.units) }, { number: time(e.busy_ns) }, { number: percent(e.busy_ns, total * e.units) }]));
   const region = (name, inner) => element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": `${title}: ${name}` }, inner);
   const path = table(`${title}: the critical path by cause`, ["cause", { number: "time" }, { number: "share" }],
     run.path.map(([word, ns]) => [word, { number: time(ns) }, { number: percent(ns, total) }]));
@@ -69,9 +73,6 @@ function matchStreams(a, b) {
   }
   return { match, other };
 }
-
-// Long names differ at their ends more often than at their beginnings.
-const shortened = (name) => (name.length > 46 ? `${name.slice(0, 12)}…${name.slice(-32)}` : name);
 
 class NodeTable {
   constructor(plans, titles, timelines) {

@@ -317,7 +317,7 @@ class Timeline {
     this.run.lanes.forEach((name, s) => {
       const y = (s + 0.5) * this.laneHeight;
       line(ctx, 0, (s + 1) * this.laneHeight - 0.5, gutter, (s + 1) * this.laneHeight - 0.5);
-      label(ctx, `${s} ${name}`, 0, gutter - 2, y, colour("ink"));
+      label(ctx, name, 0, gutter - 2, y, colour("ink"), `${s} `);
     });
   }
 }
@@ -349,11 +349,12 @@ function hatch(ctx, x, y, w, h, stroke) {
   ctx.restore();
   ctx.strokeRect(x + 0.5, y + h / 4, Math.max(0, w - 1), h / 2);
 }
-// As much of a text as there is room for between left and right; of a path its last part rather than its first.
-function label(ctx, whole, left, right, y, ink) {
+// As much of a text as there is room for between left and right; of a path its last part rather than its first. `number` stays.
+function label(ctx, whole, left, right, y, ink, number = "") {
   const room = right - left - 8;
   if (room < 10) return;
-  const text = ctx.measureText(whole.slice(0, 400)).width > room ? whole.slice(whole.lastIndexOf("/") + 1) || whole : whole;
+  const fits = ctx.measureText(number + whole.slice(0, 400)).width <= room;
+  const text = number + (fits ? whole : whole.slice(whole.lastIndexOf("/") + 1) || whole);
   let shown = text.length * 5 > room * 3 ? text.slice(0, Math.ceil(room)) : text;
   if (ctx.measureText(shown).width > room) {
     let few = 0, many = shown.length;

@@ -2,8 +2,10 @@
 // A pass named PASS_NAME that does what the environment variable PASS_SCRIPT says.
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <register/register_custom_pass.h>
 
@@ -18,6 +20,10 @@ static Status Scripted(const ConstGraphPtr& graph, StreamPassContext& context) {
     return static_cast<Status>(-2);
   }
   if (script == "throw") throw std::runtime_error("thrown by the pass");
+  if (script == "exit") std::exit(0);
+  if (script == "abort") std::abort();
+  if (script == "thread") std::thread([] { throw std::runtime_error("thrown by a thread"); }).join();
+  if (script == "print") std::cout << "from the pass\n";
   for (const GNode& node : graph->GetDirectNode()) {
     AscendString name;
     node.GetName(name);
