@@ -75,10 +75,6 @@ DeviceState::DeviceState(std::uint32_t n, Profile p)
       label_numbers(profile.max_labels),
       event_ids(profile.max_events) {}
 
-DeviceState::~DeviceState() {
-  if (machine) machine->shut_down();
-}
-
 bool DeviceState::take_event_id_later() {
   for (std::uint32_t waited = 0; waited < profile.event_wait_ms; ++waited) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

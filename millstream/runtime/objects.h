@@ -142,12 +142,11 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
 class DeviceState : public std::enable_shared_from_this<DeviceState> {
  public:
   DeviceState(std::uint32_t number, Profile profile);
-  ~DeviceState();
   const std::uint32_t number;
   const Profile profile;
   bool is_private = false;            ///< not in the registry
   std::function<void()> thread_start;  ///< called by each worker thread first
-  std::unique_ptr<Machine> machine;
+  std::unique_ptr<Machine> machine;   ///< shut down before the device goes: its contexts keep it until they are closed
   TraceRecorder trace;
 
   Numbers stream_numbers, context_numbers, notify_numbers, event_numbers, model_numbers, label_numbers;

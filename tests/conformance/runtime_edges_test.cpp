@@ -811,6 +811,25 @@ TEST_P(OnVirtualTime, WhatBecomesReadyIsActivity) {
   }
 }
 
+TEST_P(OnVirtualTime, AHostThatWaitsWhileAnotherMovesTheClockTakesOverFromIt) {
+  Stream a = stream(), b = stream();
+  Bodies bodies;
+  std::atomic<bool> begun{false}, go{false};
+  EXPECT_OK(bodies.launch(a, [&]() -> Result<void> {
+    begun = true;
+    while (!go) std::this_thread::yield();
+    return {};
+  }));
+  std::thread first([&] { EXPECT_OK(a.synchronize()); });
+  while (!begun) std::this_thread::yield();
+  EXPECT_OK(b.launch(kSlow, {}, {}));
+  std::thread second([&] { EXPECT_OK(b.synchronize()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  go = true;
+  first.join();
+  second.join();
+}
+
 TEST_P(OnVirtualTime, ADeadlineThatPassesMovesTheClockToIt) {
   Stream s = stream();
   EXPECT_OK(s.launch(kSlow, {}, {}));

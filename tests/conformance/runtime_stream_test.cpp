@@ -216,6 +216,27 @@ TEST_P(OnEveryBackend, ANotifyLetsExactlyOneWaitPassASet) {
   EXPECT_EQ(passed, 1);
 }
 
+TEST_P(OnEveryBackend, AWaitForANotifyThatTimesOutLosesNobodyBehindIt) {
+  Stream a = stream(), b = stream(), c = stream(), r = stream();
+  Notify n = std::move(*context->create_notify());
+  // Each is in the list before the next comes.
+  const auto settle = [](Stream& s) {
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_OK(s.query());
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  EXPECT_OK(a.wait(n));
+  settle(a);
+  EXPECT_OK(b.wait(n, std::chrono::milliseconds(60)));
+  EXPECT_CODE(wait_timeout, b.synchronize());
+  EXPECT_OK(c.wait(n));
+  settle(c);
+  for (int i = 0; i < 2; ++i) EXPECT_OK(r.record(n));
+  EXPECT_OK(context->synchronize());
+  EXPECT_EQ(n.ignored_records(), 0u);
+}
+
 TEST_P(OnEveryBackend, AnAbortDropsWhatIsQueuedAndWaitersAreTold) {
   Stream a = stream(), b = stream();
   Event latch = event(Event::Kind::latch), e = event();
