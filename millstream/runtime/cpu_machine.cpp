@@ -168,7 +168,7 @@ class CpuMachine final : public Machine {
 
   bool quiescent() override {
     // A lane leaves the pool ready, and the ready set into a worker that is awake: looked at in that order.
-    return callbacks_.idle() && ready_.idle() && callbacks_.idle();
+    return gone_.load(std::memory_order_acquire) || (callbacks_.idle() && ready_.idle() && callbacks_.idle());
   }
 
   std::uint32_t replay_workers() const override { return count_; }
@@ -186,6 +186,7 @@ class CpuMachine final : public Machine {
     changed_.notify_one();
     watch_.join();
     timers_.clear();  // they keep streams, and with them the device
+    gone_.store(true, std::memory_order_release);
   }
 
  private:
@@ -375,6 +376,7 @@ class CpuMachine final : public Machine {
   std::multiset<Timer> timers_;
   bool look_ = false;
   bool closed_ = false;
+  std::atomic<bool> gone_{false};  // no thread is left
   std::optional<Clock::time_point> suspect_at_;
   std::uint64_t suspected_ = 0;
 

@@ -780,6 +780,18 @@ TEST_P(OnEveryBackend, WhatAHostHasSubmittedAndNotYetMadeReadyIsNotGivenUp) {
   second.join();
 }
 
+TEST_P(OnEveryBackend, AHostThatWaitsForALatchIsToldWhenTheDeviceEnds) {
+  Event latch = event(Event::Kind::latch);
+  std::atomic<bool> waits{false};
+  std::thread host([&] {
+    waits = true;
+    EXPECT_CODE(deadlock, latch.synchronize());
+  });
+  while (!waits) std::this_thread::yield();
+  EXPECT_OK(device->reset(ResetMode::force));
+  host.join();
+}
+
 // What is suspected anew has its full time again.
 TEST_P(OnEveryBackend, ASecondSuspicionDoesNotTakeOverTheTimeOfTheFirst) {
   Profile profile;
