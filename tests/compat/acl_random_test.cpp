@@ -4,10 +4,12 @@
 // nothing is left when the device has ended.
 //   MST_PROGRAM_SEED, MST_PROGRAM_COUNT: the first seed and the number of rounds
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -156,9 +158,10 @@ class AclRandom : public Acl {
   void SetUp() override {
     Acl::SetUp();
     // A wait that nobody records for is told of soon, since it happens all the time here.
-    const std::string file = testing::TempDir() + "acl_random_device.toml";
+    const std::string file = testing::TempDir() + "acl_random_device_" + std::to_string(getpid()) + ".toml";
     std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 3\n";
     reopen(file.c_str());
+    std::remove(file.c_str());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Backends, AclRandom, testing::Values("cpu", "sim"), backend_of);

@@ -54,6 +54,9 @@ MST_APART void* operator new(std::size_t bytes, std::align_val_t to) {
   return counted(p);
 }
 MST_APART void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes)); }
+MST_APART void* operator new(std::size_t bytes, std::align_val_t to, const std::nothrow_t&) noexcept {
+  return counted(fails() ? nullptr : std::aligned_alloc(static_cast<std::size_t>(to), rounded(bytes, to)));
+}
 MST_APART void operator delete(void* p) noexcept { free_counted(p); }
 MST_APART void operator delete(void* p, std::size_t) noexcept { free_counted(p); }
 MST_APART void operator delete(void* p, std::align_val_t) noexcept { free_counted(p); }
