@@ -395,6 +395,24 @@ TEST_P(Acl, ADevicesMemoryEndsWithItTheHostsDoesNot) {
   OK(aclrtFreeHost(host));
 }
 
+TEST_P(Acl, ACopyOrFillBeyondABlockIsRefusedWhateverTheCallerSaysOfItsSize) {
+  void *small = nullptr, *host = nullptr;
+  OK(aclrtMalloc(&small, 16, ACL_MEM_MALLOC_HUGE_FIRST));
+  OK(aclrtMallocHost(&host, 64));
+  char* const at = static_cast<char*>(small);
+  const aclrtStream s = stream();
+  CODE(107000, aclrtMemcpy(small, 64, host, 64, ACL_MEMCPY_HOST_TO_DEVICE));
+  EXPECT_TRUE(said("64 bytes at offset 0 of dst, a block of 16")) << aclGetRecentErrMsg();
+  CODE(107000, aclrtMemcpyAsync(host, 64, small, 17, ACL_MEMCPY_DEVICE_TO_HOST, s));
+  CODE(107000, aclrtMemset(at + 8, 64, 0, 9));
+  CODE(107000, aclrtMemsetAsync(at + 15, 64, 0, 2, s));
+  OK(aclrtMemset(at + 8, 64, 0, 8));
+  OK(aclrtMemcpyAsync(small, 16, static_cast<char*>(host) + 48, 16, ACL_MEMCPY_HOST_TO_DEVICE, s));
+  OK(aclrtSynchronizeStream(s));
+  OK(aclrtFree(small));
+  OK(aclrtFreeHost(host));
+}
+
 TEST_P(Acl, InitAndFinalizeComeInPairs) {
   CODE(107000, aclFinalize());
   OK(aclInit(nullptr));

@@ -198,17 +198,20 @@ const std::vector<ErrorAdvice>& error_advice() {
 
 const ErrorAdvice* find_advice(std::string_view number) {
   for (const ErrorAdvice& row : error_advice()) {
-    const std::string_view own = error_code_info(row.code).number;
+    const ErrorCodeInfo& info = error_code_info(row.code);
+    const std::string_view own = info.number;
+    if (info.acl != 0 && std::to_string(info.acl) == number) return &row;
     if (own.size() == number.size() && std::toupper(static_cast<unsigned char>(number[0])) == own[0] && number.substr(1) == own.substr(1)) return &row;
   }
   return nullptr;
 }
 
 std::string error_table_markdown() {
-  std::string out = "| number | word | exit status | meaning | usual cause | remedy |\n|---|---|---|---|---|---|\n";
+  std::string out = "| number | word | exit status | acl | meaning | usual cause | remedy |\n|---|---|---|---|---|---|---|\n";
   for (const ErrorAdvice& row : error_advice()) {
     const ErrorCodeInfo& info = error_code_info(row.code);
-    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", info.number, info.word, info.exit_status, row.meaning, row.cause, row.remedy);
+    const std::string acl = info.acl == 0 ? "" : std::to_string(info.acl);
+    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", info.number, info.word, info.exit_status, acl, row.meaning, row.cause, row.remedy);
   }
   return out;
 }

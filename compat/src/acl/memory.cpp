@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory and copies of acl/acl_rt.h: all of it is the host's.
 #include <cstring>
+#include <map>
 #include <new>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -15,10 +15,11 @@ constexpr std::align_val_t kAlignment{64};
 
 struct Block {
   const rt::DeviceState* device;  ///< null: the host's
+  std::size_t bytes;
 };
 struct Blocks {
   std::mutex mutex;
-  std::unordered_map<void*, Block> live;
+  std::map<void*, Block> live;
 };
 Blocks& blocks() {
   static auto* const all = new Blocks;
@@ -31,7 +32,7 @@ Result<void> allocate(void** out, std::size_t bytes, const rt::DeviceState* devi
   if (made == nullptr) return Error{ErrorCode::no_memory, fmt::format("no memory for {} bytes", bytes)}.help("free some, or ask for less");
   Blocks& all = blocks();
   const std::lock_guard lock(all.mutex);
-  all.live.emplace(made, Block{device});
+  all.live.emplace(made, Block{device, bytes});
   *out = made;
   return {};
 }
@@ -60,15 +61,28 @@ Result<void> release(void* block, bool of_device, const char* name) {
   return {};
 }
 
-Result<void> check_copy(std::size_t count, std::size_t room, int kind) {
-  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_DEVICE_TO_DEVICE) return Error{ErrorCode::bad_value, fmt::format("kind {}", kind)};
-  if (count > room) return Error{ErrorCode::bad_value, fmt::format("{} bytes into a destination of {}", count, room)};
-  return {};
+// Of memory that neither aclrtMalloc nor aclrtMallocHost made nothing is known.
+Result<void> check_inside(const void* at, std::size_t count, const char* name) {
+  Blocks& all = blocks();
+  const std::lock_guard lock(all.mutex);
+  auto it = all.live.upper_bound(const_cast<void*>(at));
+  if (it == all.live.begin()) return {};
+  --it;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - static_cast<const std::byte*>(it->first));
+  if (offset >= it->second.bytes || count <= it->second.bytes - offset) return {};
+  return Error{ErrorCode::bad_value, fmt::format("{} bytes at offset {} of {}, a block of {}", count, offset, name, it->second.bytes)};
 }
 
-Result<void> check_fill(std::size_t count, std::size_t room) {
+Result<void> check_copy(const void* dst, std::size_t room, const void* src, std::size_t count, int kind) {
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_DEVICE_TO_DEVICE) return Error{ErrorCode::bad_value, fmt::format("kind {}", kind)};
+  if (count > room) return Error{ErrorCode::bad_value, fmt::format("{} bytes into a destination of {}", count, room)};
+  MST_TRY_VOID(check_inside(dst, count, "dst"));
+  return check_inside(src, count, "src");
+}
+
+Result<void> check_fill(const void* at, std::size_t room, std::size_t count) {
   if (count > room) return Error{ErrorCode::bad_value, fmt::format("{} bytes of a block of {}", count, room)};
-  return {};
+  return check_inside(at, count, "devPtr");
 }
 
 }  // namespace
@@ -127,7 +141,7 @@ aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, a
   return run("aclrtMemcpy", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{dst, "dst"}, {src, "src"}}));
     MST_TRY_VOID(current());
-    MST_TRY_VOID(check_copy(count, destMax, number_of(kind)));
+    MST_TRY_VOID(check_copy(dst, destMax, src, count, number_of(kind)));
     std::memmove(dst, src, count);
     return {};
   });
@@ -137,7 +151,7 @@ aclError aclrtMemcpyAsync(void* dst, size_t destMax, const void* src, size_t cou
   return run("aclrtMemcpyAsync", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{dst, "dst"}, {src, "src"}}));
     MST_TRY(const auto s, stream_here(stream));
-    MST_TRY_VOID(check_copy(count, destMax, number_of(kind)));
+    MST_TRY_VOID(check_copy(dst, destMax, src, count, number_of(kind)));
     return s->copy(dst, destMax, src, count, static_cast<CopyKind>(kind));
   });
 }
@@ -146,7 +160,7 @@ aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t value, size_t count)
   return run("aclrtMemset", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{devPtr, "devPtr"}}));
     MST_TRY_VOID(current());
-    MST_TRY_VOID(check_fill(count, maxCount));
+    MST_TRY_VOID(check_fill(devPtr, maxCount, count));
     std::memset(devPtr, value, count);
     return {};
   });
@@ -156,7 +170,7 @@ aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value, size_t c
   return run("aclrtMemsetAsync", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{devPtr, "devPtr"}}));
     MST_TRY(const auto s, stream_here(stream));
-    MST_TRY_VOID(check_fill(count, maxCount));
+    MST_TRY_VOID(check_fill(devPtr, maxCount, count));
     return s->fill(devPtr, maxCount, value, count);
   });
 }
