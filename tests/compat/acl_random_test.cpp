@@ -158,11 +158,15 @@ class AclRandom : public Acl {
   void SetUp() override {
     Acl::SetUp();
     // A wait that nobody records for is told of soon, since it happens all the time here.
-    const std::string file = testing::TempDir() + "acl_random_device_" + std::to_string(getpid()) + ".toml";
-    std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 3\n";
-    reopen(file.c_str());
-    std::remove(file.c_str());
+    std::ofstream(file_) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 3\n";
+    reopen(file_.c_str());
   }
+  void TearDown() override {
+    Acl::TearDown();
+    std::remove(file_.c_str());
+  }
+  // Read at each opening.
+  const std::string file_ = testing::TempDir() + "acl_random_device_" + std::to_string(getpid()) + ".toml";
 };
 INSTANTIATE_TEST_SUITE_P(Backends, AclRandom, testing::Values("cpu", "sim"), backend_of);
 
