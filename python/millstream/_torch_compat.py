@@ -194,15 +194,15 @@ def compile_id() -> str | None:
 
 
 def compile_ids_of(compiled: Any) -> list[str]:
-    """The names of the compilations that a function or module from torch.compile holds now."""
+    """The names of the compilations that a function or module from torch.compile holds now. PyTorch keeps them by code:
+    modules of one class have one list, and so have all those of torch.nn."""
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list, innermost_fn
-    target = getattr(compiled, "_orig_mod", compiled)
-    if isinstance(target, torch.nn.Module):
-        target = target.forward
-    code = getattr(innermost_fn(target), "__code__", None)
-    if code is None:
-        return []
-    return [str(entry.compile_id) for entry in _debug_get_cache_entry_list(code)]
+    targets = [compiled]
+    if isinstance(compiled, torch.nn.Module):
+        # The forward of a user's class is compiled itself; of torch's classes, what calls it.
+        targets = [getattr(compiled, "_orig_mod", compiled).forward, compiled.forward]
+    codes = {getattr(innermost_fn(target), "__code__", None) for target in targets} - {None}
+    return [str(entry.compile_id) for code in codes for entry in _debug_get_cache_entry_list(code)]
 
 
 def in_dispatch_mode() -> bool:

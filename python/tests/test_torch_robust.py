@@ -368,6 +368,17 @@ class Modes(unittest.TestCase):
             self.assertIn("MatMul", text)
             self.assertIn(text, millstream.explain())
 
+    def test_explain_knows_modules_of_torch_and_of_users(self):
+        class Own(torch.nn.Module):
+            def forward(self, a):
+                return torch.relu(a + 7)
+        with support.quiet(), torch.no_grad():
+            for module in (torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), Own()):
+                backend = millstream.get_backend()
+                compiled = torch.compile(module, backend=backend)
+                compiled(x(0, 2, 2))
+                self.assertIn(backend.graphs[0], millstream.graphs(compiled))
+
     def test_the_package_may_be_imported_anew(self):
         program = ("import sys, gc, torch\n"
                    "for _ in range(3):\n"
