@@ -159,6 +159,7 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     """Plans one graph. `entered` are the blocks that the model enters, for the report of those that are lost."""
     from . import _core
     report = _Report(config.strict_scopes)
+    compat.complete(gm.graph)
     for said in strip_branches(gm):
         report.lost(f"{said} is inside a branch or a loop body, which runs as one operator: it has no effect there")
     blocks = blocks_of(gm, inputs, kind, config)

@@ -123,10 +123,7 @@ class Program:
 
     def attribute(self, node: fx.Node) -> Any:
         """What a get_attr node names."""
-        value: Any = self._gm
-        for part in str(node.target).split("."):
-            value = getattr(value, part)
-        return value
+        return compat.attribute_of(self._gm, node)
 
     def is_call(self, node: fx.Node) -> bool:
         """True for operators that a worker runs."""
