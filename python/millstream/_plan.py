@@ -53,13 +53,14 @@ class CompiledGraph:
                 cells, calls = self.program.start(arguments, threads)
                 self.runner.run(calls)
             return self.program.finish(cells)
-        cells, calls = self.program.start(arguments)
-        if self.on_cpu:
-            self.runner.run(calls)
-        else:
-            for call in calls:
-                if call is not None:
-                    call()
+        cells, calls = self.program.start(arguments, guarded=False)
+        with compat.below_autograd():
+            if self.on_cpu:
+                self.runner.run(calls)
+            else:
+                for call in calls:
+                    if call is not None:
+                        call()
         return self.program.finish(cells)
 
 
