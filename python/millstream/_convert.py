@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from . import _collectives
+from . import _torch_compat as compat
 from ._after_aot import BlocksOf
 from ._fx import Desc, desc_of, is_getitem, is_number, is_symbolic, source_of
 from ._markers import ORDERS, SCOPES
@@ -83,13 +84,6 @@ def is_operator(node: fx.Node, host: set[fx.Node]) -> bool:
             and (node.target not in ORDERS or bool(node.users)))
 
 
-def _attribute_of(gm: fx.GraphModule, node: fx.Node) -> Any:
-    value: Any = gm
-    for part in str(node.target).split("."):
-        value = getattr(value, part)
-    return value
-
-
 def lower(gm: fx.GraphModule, name: str, blocks: BlocksOf, after: After) -> Lowered:
     """Names, types, descs, attributes and edges of every operator, in the order of the graph's list."""
     names = Names()
@@ -100,7 +94,7 @@ def lower(gm: fx.GraphModule, name: str, blocks: BlocksOf, after: After) -> Lowe
     for node in gm.graph.nodes:
         value = node.meta.get("val")
         if node.op == "get_attr":
-            value = _attribute_of(gm, node)
+            value = compat.attribute_of(gm, node)
         if node.op in ("placeholder", "get_attr") and isinstance(value, torch.Tensor):
             values[node] = Value(None, len(out.leaves))
             out.leaves.append(Leaf(node, names.take(str(node.target)), desc_of(value), node.op == "get_attr"))

@@ -71,7 +71,7 @@ def _written(node: fx.Node) -> list[fx.Node]:
 def _accesses(node: fx.Node, storages: _Storages) -> tuple[set[Hashable], set[Hashable]]:
     """(what the operator reads, what it writes); the world and the generator count as storages."""
     writes: set[Hashable] = {storages.of(n) for n in _written(node)}
-    if compat.is_random(node.target):
+    if compat.is_random(node):
         writes.add(_RANDOM)
     elif node.is_impure() and not compat.written_arguments(node.target) and not (is_start(node) or is_wait(node)):
         writes.add(_WORLD)

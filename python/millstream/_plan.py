@@ -53,13 +53,14 @@ class CompiledGraph:
                 cells, calls = self.program.start(arguments, threads)
                 self.runner.run(calls)
             return self.program.finish(cells)
-        cells, calls = self.program.start(arguments)
-        if self.on_cpu:
-            self.runner.run(calls)
-        else:
-            for call in calls:
-                if call is not None:
-                    call()
+        cells, calls = self.program.start(arguments, guarded=False)
+        with compat.below_autograd():
+            if self.on_cpu:
+                self.runner.run(calls)
+            else:
+                for call in calls:
+                    if call is not None:
+                        call()
         return self.program.finish(cells)
 
 
@@ -159,6 +160,7 @@ def compile_graph(gm: fx.GraphModule, inputs: Any, kind: str, name: str, entered
     """Plans one graph. `entered` are the blocks that the model enters, for the report of those that are lost."""
     from . import _core
     report = _Report(config.strict_scopes)
+    compat.complete(gm.graph)
     for said in strip_branches(gm):
         report.lost(f"{said} is inside a branch or a loop body, which runs as one operator: it has no effect there")
     blocks = blocks_of(gm, inputs, kind, config)

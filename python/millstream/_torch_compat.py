@@ -181,9 +181,44 @@ def flops_of(node: fx.Node, op: Any) -> int | None:
     return int(formula(*args, **kwargs, out_val=node.meta["val"]))
 
 
-def is_random(op: Any) -> bool:
-    """True for operators that draw from a generator."""
-    return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+def is_random(node: fx.Node) -> bool:
+    """True for calls that draw from a generator, or set one for a draw: operators that do, and what calls them, which
+    has them among its arguments or in the graph of a branch or a loop body."""
+    return any(torch.Tag.nondeterministic_seeded in getattr(op, "tags", ()) for op in _called(node))
+
+
+def _called(node: fx.Node) -> Iterator[Any]:
+    """What a call calls, down to the operators of branches and loop bodies."""
+    yield node.target
+    if not isinstance(node.target, torch._ops.HigherOrderOperator):
+        return
+    for argument in _leaves((node.args, node.kwargs)):
+        if isinstance(argument, torch._ops.OpOverload):
+            yield argument
+        elif isinstance(argument, fx.Node) and argument.op == "get_attr":
+            body = attribute_of(node.graph.owning_module, argument)
+            if isinstance(body, fx.GraphModule):
+                for inner in body.graph.nodes:
+                    if inner.op == "call_function":
+                        yield from _called(inner)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        yield from _leaves(list(value.values()))
+    else:
+        yield value
+
+
+def attribute_of(gm: Any, node: fx.Node) -> Any:
+    """What a get_attr node names."""
+    value = gm
+    for part in str(node.target).split("."):
+        value = getattr(value, part)
+    return value
 
 
 def compile_id() -> str | None:

@@ -57,6 +57,13 @@ class Backend:
                           inference=compiler("inference"), before_partition=prepare_joint,
                           decompositions=self.decompositions)
 
+    def __getstate__(self) -> tuple[CompilerConfig, dict[Any, Any]]:
+        """A copy, as copying or saving a compiled module makes one, has the options and compiles anew."""
+        return self.config, self.decompositions
+
+    def __setstate__(self, state: tuple[CompilerConfig, dict[Any, Any]]) -> None:
+        Backend.__init__(self, *state)
+
     @property
     def graphs(self) -> list[CompiledGraph]:
         """The graphs that it compiled and that are still in use, oldest first."""

@@ -8,6 +8,7 @@ ecosystem's configuration are all there; `without_effect()` lists those that are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["CompilerConfig", "Options"]
@@ -15,10 +16,27 @@ __all__ = ["CompilerConfig", "Options"]
 _BOOL = (True, False)
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """Values that no list holds: in words, and as a question."""
+
+    words: str
+    takes: Callable[[Any], bool]
+
+
+def _whole(least: int, most: int) -> _Kind:
+    return _Kind(f"int, {least} to {most}", lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= most)
+
+
+_TEXT = _Kind("str", lambda v: isinstance(v, str))
+_CALLABLE = _Kind("callable", callable)
+_MOST = 65535
+
+
 class _Option:
     """A default, the values allowed (None: any that `check` takes), and the ecosystem's key for it."""
 
-    def __init__(self, default: Any, allowed: tuple[Any, ...] | None = None, *, check: Callable[[Any], bool] | None = None,
+    def __init__(self, default: Any, allowed: tuple[Any, ...] | None = None, *, check: _Kind | None = None,
                  key: str = "", wide: bool = False, words: dict[Any, str] | None = None, ours: bool = False) -> None:
         self.default, self.allowed, self.check = default, allowed, check
         self.key, self.wide, self.words, self.ours = key, wide, words, ours
@@ -28,7 +46,7 @@ class _Option:
             return True
         if self.allowed is not None:
             return any(value == a and type(value) is type(a) for a in self.allowed)
-        return self.check is None or self.check(value)
+        return self.check is None or self.check.takes(value)
 
     def text(self, value: Any) -> str:
         if self.words is not None:
@@ -54,7 +72,7 @@ class Options:
                 raise ValueError(f"option {name} of {type(self).__name__} is a group; set one of its options "
                                  f"{sorted(what.declared)}")
         elif not what.takes(value):
-            allowed = list(what.allowed) if what.allowed is not None else "the values its documentation lists"
+            allowed = list(what.allowed) if what.allowed is not None else f"[{what.check.words}]"
             raise ValueError(f"Value {value} (type: {type(value).__name__}) of option {name} is not in optional list "
                              f"{allowed}")
         object.__setattr__(self, name, value)
@@ -80,6 +98,8 @@ class Options:
 
     def set(self, dotted: str, value: Any) -> None:
         """Sets the option of a dotted name, as torch.compile(options={"ge_config.oo_level": "O1"}) does."""
+        if not isinstance(dotted, str):
+            raise TypeError(f"the name of an option must be str, but got {type(dotted).__name__}: {dotted!r}")
         head, _, rest = dotted.partition(".")
         if not rest:
             setattr(self, head, value)
@@ -89,23 +109,15 @@ class Options:
             raise ValueError(f"{type(self).__name__} has no group {head}, all options {sorted(self.declared)}")
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 class GeConfig(Options):
     """Options of the graph engine."""
 
     declared = {
         "enable_single_stream": _Option(False, _BOOL, key="ge.enableSingleStream", wide=True,
                                         words={True: "true", False: "false"}, ours=True),
-        "optimization_switch": _Option(None, check=_text, key="ge.optimizationSwitch"),
+        "optimization_switch": _Option(None, check=_TEXT, key="ge.optimizationSwitch"),
         "oo_level": _Option("O3", ("O1", "O3"), key="ge.oo.level"),
-        "aicore_num": _Option(None, check=_text, key="ge.aicoreNum"),
+        "aicore_num": _Option(None, check=_TEXT, key="ge.aicoreNum"),
     }
 
 
@@ -130,7 +142,7 @@ class GraphDump(Options):
 
     declared = {
         "type": _Option(None, (None, "txt", "pbtxt", "py"), ours=True),
-        "path": _Option("./", check=_text, ours=True),
+        "path": _Option("./", check=_TEXT, ours=True),
     }
 
 
@@ -153,7 +165,7 @@ class AclGraphDebug(Options):
         "clone_input": _Option(True, _BOOL),
         "disable_reinplace_inplaceable_ops_pass": _Option(False, _BOOL),
         "disable_reinplace_input_mutated_ops_pass": _Option(False, _BOOL),
-        "static_capture_size_limit": _Option(64, check=_count),
+        "static_capture_size_limit": _Option(64, check=_whole(0, _MOST)),
     }
 
 
@@ -172,11 +184,11 @@ class DumpConfig(Options):
 
     declared = {
         "enable_dump": _Option(False, _BOOL, ours=True),
-        "dump_path": _Option("./", check=_text, ours=True),
+        "dump_path": _Option("./", check=_TEXT, ours=True),
         "dump_mode": _Option("all", ("input", "output", "all"), ours=True),
-        "dump_step": _Option(None, check=_text, ours=True),
+        "dump_step": _Option(None, check=_TEXT, ours=True),
         "dump_data": _Option("tensor", ("tensor", "stats"), ours=True),
-        "dump_layer": _Option(None, check=_text, ours=True),
+        "dump_layer": _Option(None, check=_TEXT, ours=True),
     }
 
 
@@ -186,13 +198,13 @@ class CompilerConfig(Options):
     declared = {
         "mode": _Option("max-autotune", ("max-autotune", "reduce-overhead", "npugraph_ex"), ours=True),
         "ge_config": GeConfig, "experimental_config": ExperimentalConfig, "debug": Debug, "dump_config": DumpConfig,
-        "post_grad_custom_pre_pass": _Option(None, check=callable, ours=True),
-        "post_grad_custom_post_pass": _Option(None, check=callable, ours=True),
+        "post_grad_custom_pre_pass": _Option(None, check=_CALLABLE, ours=True),
+        "post_grad_custom_post_pass": _Option(None, check=_CALLABLE, ours=True),
         "strict_scopes": _Option(False, _BOOL, ours=True),
         "strategy": _Option(None, (None, "ge", "auto", "single"), ours=True),
-        "streams": _Option(None, check=lambda v: _count(v) and 1 <= v <= 65535, ours=True),
-        "target": _Option("npu", check=_text, ours=True),
-        "workers": _Option(0, check=_count, ours=True),
+        "streams": _Option(None, check=_whole(1, _MOST), ours=True),
+        "target": _Option("npu", check=_TEXT, ours=True),
+        "workers": _Option(0, check=_whole(0, _MOST), ours=True),
     }
 
     def as_dict(self) -> tuple[dict[str, str], dict[str, str]]:

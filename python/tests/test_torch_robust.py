@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong around scopes: graph breaks, exceptions, lost blocks, threads, and what the back-end says then."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -354,6 +356,28 @@ class Modes(unittest.TestCase):
             with self.assertRaisesRegex(Exception, "has no option nothing"):
                 bad(x(0, 2))
 
+    def test_options_of_a_wrong_kind_are_refused_in_words(self):
+        config = millstream.CompilerConfig()
+        for name, value, text in (("workers", 10**12, r"option workers is not in optional list \[int, 0 to 65535\]"),
+                                  ("workers", True, r"\(type: bool\) of option workers"),
+                                  ("streams", 0, r"Value 0 .* of option streams is not in optional list \[int, 1 to 65535\]"),
+                                  ("target", 5, r"option target is not in optional list \[str\]"),
+                                  ("post_grad_custom_pre_pass", 3, r"\[callable\]")):
+            with self.assertRaisesRegex(ValueError, text):
+                config.set(name, value)
+        with self.assertRaisesRegex(TypeError, "name of an option must be str, but got int: 5"):
+            config.set(5, 1)
+
+    def test_compiled_modules_can_be_copied_and_pickled(self):
+        backend = millstream.get_backend(compiler_config=support.config(workers=2))
+        with support.quiet(), torch.no_grad():
+            compiled = torch.compile(torch.nn.Linear(3, 3), backend=backend, fullgraph=True)
+            want = compiled(x(0, 2, 3))
+            for copied in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+                self.assertTrue(support.same(copied(x(0, 2, 3)), want))
+        again = pickle.loads(pickle.dumps(backend))
+        self.assertEqual((again.config, again.graphs), (backend.config, []))
+
     def test_explain(self):
         def model(a, b):
             with npu_stream_switch("side"):
@@ -396,6 +420,13 @@ class Modes(unittest.TestCase):
                    "    del millstream, backend, model; gc.collect()\n")
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_process_that_ends_with_compiled_functions_is_silent(self):
+        program = ("import torch, millstream\n"
+                   "f = torch.compile(lambda a: torch.mm(a, a) + 1, backend=millstream.get_backend())\n"
+                   "print(f(torch.ones(2, 2)).tolist())\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((done.stdout.strip(), done.stderr, done.returncode), ("[[3.0, 3.0], [3.0, 3.0]]", "", 0))
 
     def test_the_name_in_a_fresh_process(self):
         program = ("import torch\n"

@@ -323,6 +323,31 @@ class Generators(unittest.TestCase):
                     got = compiled(x())
                 self.assertTrue(support.same(got, want), seed)
 
+    def test_draws_inside_branches_loops_and_operators_that_write_keep_that_order_too(self):
+        @torch.library.custom_op("mstest::noisy", mutates_args=("t",), tags=(torch.Tag.nondeterministic_seeded,))
+        def noisy(t: torch.Tensor) -> None:
+            t.add_(torch.rand_like(t))
+
+        def model(a):
+            with npu_stream_switch("1"):
+                b = torch.cond(a.sum() > 0, lambda v: v + torch.rand_like(v), lambda v: v - torch.rand_like(v), (a,))
+            with npu_stream_switch("2"):
+                _, c = torch.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v + torch.rand_like(v)), (torch.tensor(0), a))
+            with npu_stream_switch("3"):
+                d = a.clone()
+                noisy(d)
+            with npu_stream_switch("4"):
+                return b, c, d, torch.rand_like(a)
+        with support.quiet(), torch.no_grad():
+            compiled, _ = support.compiled_by(model)
+            torch.manual_seed(7)
+            want = model(x())
+            for seed in range(8):
+                torch.manual_seed(7)
+                with support.played(seed):
+                    got = compiled(x())
+                self.assertTrue(support.same(got, want), seed)
+
 
 class Views(unittest.TestCase):
     """The programs about views in and around scopes."""

@@ -120,6 +120,32 @@ class Labels(unittest.TestCase):
         self.assertEqual(len(said), 1)
         self.assertRegex(said[0], r"checkpoints drop .*wait_marker.* at test_torch_training.py:\d+")
 
+    def test_draws_inside_checkpoints_are_those_of_the_program_in_both_graphs(self):
+        from torch.utils.checkpoint import checkpoint
+
+        def part(a, p):
+            return checkpoint(lambda v: torch.nn.functional.dropout(torch.sin(v), p) * v, a, use_reentrant=False)
+
+        def model(a):
+            with npu_stream_switch("1"):
+                b = part(a, 0.5)
+            with npu_stream_switch("2"):
+                c = part(a, 0.3)
+            with npu_stream_switch("3"):
+                return b, c, torch.nn.functional.dropout(a, 0.4)
+
+        def step(call):
+            a = x(0, 8, 8)
+            torch.manual_seed(3)
+            results = call(a)
+            return *results, *torch.autograd.grad(sum(r.sum() for r in results), a)
+        with support.quiet():
+            compiled, _ = support.compiled_by(model)
+            want = step(torch.compile(model, backend="aot_eager", fullgraph=True))
+            for seed in range(8):
+                with support.played(seed):
+                    self.assertTrue(support.same(step(compiled), want), seed)
+
     def test_a_model_with_parameters_learns_as_eager_does(self):
         class Model(torch.nn.Module):
             def __init__(self):
