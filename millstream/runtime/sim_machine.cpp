@@ -70,7 +70,13 @@ class SimMachine final : public Machine {
 
   std::uint64_t activity() override { return pushes_.load(std::memory_order_seq_cst); }
   std::uint32_t replay_workers() const override { return 0; }
-  void shut_down() override { moments_ = {}; }  // timers keep streams, and with them the device
+  void shut_down() override {
+    decltype(moments_) left;  // timers keep streams, and with them the device
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !driving_; });
+    left.swap(moments_);
+    lock.unlock();
+  }
 
  private:
   struct Engine {

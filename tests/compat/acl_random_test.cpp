@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <fstream>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -54,8 +56,13 @@ struct Shared {
   std::atomic<int> counter{0};
   std::atomic<bool> inside{false};       // a host function calls
   std::atomic<int> calls{0}, refused{0}, wrong{0};
-  std::array<std::int64_t, 64> memory{};
   std::int32_t left = 0, right = 1;
+
+  // Of one call alone, until the device has ended: what copies and fills do in parallel is the caller's affair.
+  std::int64_t* fresh() {
+    const std::lock_guard lock(memory_mutex_);
+    return memory_.emplace_back().data();
+  }
 
   // A pool's handle, most often; sometimes of another pool, null, or a number.
   void* any(std::mt19937_64& random, const Pool& pool) {
@@ -66,6 +73,10 @@ struct Shared {
     if (draw == 2) return all[random() % std::size(all)]->get(random);
     return pool.get(random);
   }
+
+ private:
+  std::mutex memory_mutex_;
+  std::deque<std::array<std::int64_t, 64>> memory_;
 };
 
 void call_back(void* argument) {
@@ -136,8 +147,11 @@ aclError one_call(Shared& s, std::mt19937_64& random, int phase) {
     case 39: return aclrtRecordNotify(s.any(random, s.notifies), stream());
     case 40: return made(s.device_blocks, random, [&](void** h) { return aclrtMalloc(h, number(4096), ACL_MEM_MALLOC_HUGE_FIRST); });
     case 41: return made(s.host_blocks, random, [&](void** h) { return aclrtMallocHost(h, number(4096)); });
-    case 42: return aclrtMemsetAsync(s.memory.data(), sizeof s.memory, 0, number(600), stream());
-    case 43: return aclrtMemcpyAsync(s.memory.data(), 256, s.memory.data() + 32, number(300), ACL_MEMCPY_DEVICE_TO_DEVICE, stream());
+    case 42: return aclrtMemsetAsync(s.fresh(), 512, 0, number(600), stream());
+    case 43: {
+      std::int64_t* const at = s.fresh();
+      return aclrtMemcpyAsync(at, 256, at + 32, number(300), ACL_MEMCPY_DEVICE_TO_DEVICE, stream());
+    }
     case 44: case 45: case 46: case 47: return mst_launch("count", count, 1 + number(2), &counter, sizeof counter, stream());
     case 48: return number(10) == 0 ? mst_launch("fails", fails, 1, nullptr, 0, stream()) : ACL_SUCCESS;
     case 49: return made(s.models, random, [](void** h) { return aclmdlRIBuildBegin(h, 0); });
@@ -149,7 +163,10 @@ aclError one_call(Shared& s, std::mt19937_64& random, int phase) {
     case 56: return aclmdlRIUnbindStream(model(), stream());
     case 57: return aclmdlRIDestroy(model());
     case 58: return aclrtSwitchStream(&s.left, static_cast<aclrtCondition>(number(6)), &s.right, ACL_RT_SWITCH_INT32, stream(), nullptr, stream());
-    default: return aclrtMemcpy(s.memory.data() + 48, 64, s.memory.data(), number(80), ACL_MEMCPY_HOST_TO_HOST);
+    default: {
+      std::int64_t* const at = s.fresh();
+      return aclrtMemcpy(at + 48, 64, at, number(80), ACL_MEMCPY_HOST_TO_HOST);
+    }
   }
 }
 
