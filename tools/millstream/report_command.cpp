@@ -98,10 +98,7 @@ Result<ReportPlan> report_of(const Options& options, const std::string& path) {
   plan.views.push_back(std::move(sim));
   if (parts.measured.joined) {
     plan.notes.push_back(to_string(*parts.measured.joined));
-    // Of two plans the profile is at most of one: what differs comes first.
-    if (auto view = view_of_records(input, plan, parts.measured.records, *parts.measured.joined)) {
-      plan.views.insert(options.other.empty() ? plan.views.begin() : plan.views.end(), std::move(*view));
-    }
+    if (auto view = view_of_records(input, plan, parts.measured.records, *parts.measured.joined)) plan.views.push_back(std::move(*view));
   }
   if (options.run) {
     MST_TRY(ReportView view, measured(input, plan, parts.memory, pipeline, options.model.json));
