@@ -52,6 +52,27 @@ TEST_F(CliReport, TwoInputsStandBesideEachOther) {
   EXPECT_EQ(answer()["bytes"], text_of("both.html").size());
 }
 
+TEST_F(CliReport, APlanWithoutATargetSaysThatItsTimesAreOfTheCpu) {
+  const std::string note = "no --target is given, and \"two.plan\" does not say what it was made for: the times are of cpu";
+  ASSERT_EQ(run("compile two.mst --dim N=4 --target unit -o two.plan"), 0) << err();
+  ASSERT_EQ(run("report two.plan -o plan.html"), 0) << err();
+  EXPECT_TRUE(err_has(note)) << err();
+  EXPECT_EQ(data("plan.html")["plans"][0]["notes"], json{note});
+  ASSERT_EQ(run("report two.plan --target unit -o plan.html"), 0) << err();
+  EXPECT_FALSE(err_has("no --target")) << err();
+  ASSERT_EQ(run("report two.mst --dim N=4 -o model.html"), 0) << err();
+  EXPECT_FALSE(err_has("no --target")) << err();
+}
+
+TEST_F(CliReport, EnginesWithoutANodeHaveNoRow) {
+  put("engines.mst", "graph\n  input x : f32[4]\n  a = Relu(x) @engine(\"VectorEngine\") @cost(1)\n  output a\n");
+  ASSERT_EQ(run("report engines.mst --target npu -o engines.html"), 0) << err();
+  const json plan = data("engines.html")["plans"][0], rows = plan["runs"][0]["engines"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(plan["engines"][rows[0]["engine"].get<std::size_t>()], "VectorEngine");
+  EXPECT_EQ(rows[0]["busy_ns"], 1000);
+}
+
 TEST_F(CliReport, ARunAddsMeasuredTimes) {
   ASSERT_EQ(run("report two.mst --dim N=4 --run --json -o run.html", "timeout 60 "), 0) << err();
   ASSERT_EQ(answer()["plans"][0]["views"].size(), 2u);
