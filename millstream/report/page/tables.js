@@ -86,13 +86,15 @@ class NodeTable {
     this.open = -1;
     const on = (id, event, act) => document.getElementById(id).addEventListener(event, act);
     for (const [id, shown] of [["which-label", plans.length > 1], ["moved-label", plans.length > 1]]) document.getElementById(id).hidden = !shown;
-    document.getElementById("which").append(...titles.map((t) => element("option", { text: t })));
+    // Of two plans the second is the one whose reasons are asked for.
+    const last = plans.length - 1;
+    document.getElementById("which").append(...titles.map((t, i) => element("option", { text: t, selected: i === last })));
     on("which", "change", (e) => this.use(e.target.selectedIndex));
     on("moved", "change", () => this.find());
     on("search", "input", () => this.find());
     on("before", "click", () => this.turn(-1));
     on("after", "click", () => this.turn(1));
-    this.use(0);
+    this.use(last);
   }
 
   use(which) {
