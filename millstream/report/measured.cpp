@@ -28,6 +28,16 @@ std::map<std::string_view, std::size_t> last_runs(const std::vector<ProfileRecor
   return last;
 }
 
+// Whether two nodes share a lane exactly where they share a stream of the plan: then the plan may be what ran.
+bool has_streams_of(const ReportView& view, const ReportPlan& plan) {
+  std::map<std::uint32_t, std::uint32_t> stream_of, lane_of;
+  for (const ReportSpan& s : view.spans) {
+    const auto stream = plan.nodes[s.index].lane;
+    if (!stream || stream_of.emplace(s.lane, *stream).first->second != *stream || lane_of.emplace(*stream, s.lane).first->second != s.lane) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<ReportView> view_of_records(const ReportInput& in, const ReportPlan& plan, const std::vector<ProfileRecord>& records,
@@ -58,8 +68,9 @@ std::optional<ReportView> view_of_records(const ReportInput& in, const ReportPla
     view.total_ns = std::max(view.total_ns, view.spans[s].end_ns);
     span_of[view.spans[s].index] = s;
   }
+  const bool may_be_of_plan = has_streams_of(view, plan);
   for (const SyncPair& p : in.sync.kept) {
-    if (span_of[p.from.index] && span_of[p.to.index] && p.from != p.to) view.arrows.emplace_back(*span_of[p.from.index], *span_of[p.to.index]);
+    if (may_be_of_plan && span_of[p.from.index] && span_of[p.to.index] && p.from != p.to) view.arrows.emplace_back(*span_of[p.from.index], *span_of[p.to.index]);
   }
   std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
   for (const ReportSpan& s : view.spans) runs.emplace_back(s.begin_ns, s.end_ns);

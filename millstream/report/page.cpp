@@ -72,9 +72,14 @@ Json view_json(const ReportPlan& plan, const ReportView& view) {
   }
   out["awaited"] = Json::array();
   for (const LaneWait& w : view.awaited) out["awaited"].push_back({w.lane, w.other, w.ns});
+  // A device may have many engines of which a model uses few.
+  std::vector<bool> used(plan.engines.size(), false);
+  for (const ReportNode& n : plan.nodes) {
+    if (n.engine) used[n.engine->index] = true;
+  }
   out["engines"] = Json::array();
   for (std::size_t e = 0; e < view.engine_ns.size(); ++e) {
-    out["engines"].push_back({{"engine", e}, {"units", plan.engine_units[e]}, {"busy_ns", view.engine_ns[e]}});
+    if (used[e]) out["engines"].push_back({{"engine", e}, {"units", plan.engine_units[e]}, {"busy_ns", view.engine_ns[e]}});
   }
   return out;
 }

@@ -6,6 +6,9 @@ const named = (e) => `${e.tagName.toLowerCase()}${e.id ? `#${e.id}` : ""} "${(e.
 if (document.documentElement.scrollWidth > innerWidth) {
   complaints.push(`the page is ${document.documentElement.scrollWidth} pixels wide, the window ${innerWidth}`);
 }
+for (const e of document.querySelectorAll(".scroll")) {
+  if (e.scrollWidth > e.clientWidth + 1) complaints.push(`${e.getAttribute("aria-label") || e.id || "the nodes"}: ${e.scrollWidth} pixels are wider than the ${e.clientWidth} shown`);
+}
 
 const leaves = [...document.body.querySelectorAll("*")].filter((e) => visible(e) && !e.matches("script, noscript, option") &&
   (e.matches("canvas, input, select, button") || [...e.childNodes].some((c) => c.nodeType === 3 && c.textContent.trim() !== "")));

@@ -133,6 +133,23 @@ def check_table(browser, what):
     check(f"{what}: a row opens with its reasons", "rule" in details and "waits for" in details, details[:200])
 
 
+def check_pair(browser, what):
+    opened = browser.js("return [document.getElementById('which').selectedIndex, document.querySelectorAll('#nodes thead button')[3].textContent]")
+    check(f"{what}: the nodes are those of the second plan", opened == [1, "stream before"], opened)
+    # A wait on the path has its edge from the end of its record on.
+    early = browser.js(
+        "const t = timelines[1], { s, b, d, k } = t.run.spans, early = []; let waits = 0;"
+        "t.outline = (ctx, i, stroke, width, from) => { const at = t.run.critical.indexOf(i), before = t.run.critical[at - 1];"
+        "  if (k[i] !== WAIT || s[before] === s[i]) return; waits++; if (from < b[before] + d[before]) early.push(i); };"
+        "t.draw(); delete t.outline; return waits > 0 ? early : ['no wait']")
+    check(f"{what}: the edge of a wait begins with its record", early == [], early)
+
+
+def check_measured(browser, what):
+    shown = browser.js("return [timelines[0].run.what, document.getElementById('more').textContent]")
+    check(f"{what}: the plan is shown, and a line says what was measured", shown[0].startswith("simulated") and "measured on cpu" in shown[1], shown)
+
+
 def check_page(name, path, width, dark, shots, page_check):
     what = f"{name} {width} {'dark' if dark else 'light'}"
     with Browser(width, 900, dark) as browser:
@@ -145,6 +162,10 @@ def check_page(name, path, width, dark, shots, page_check):
         check(f"{what}: the system's mode", browser.js("return isDark()") == dark)
         complaints = browser.js(page_check)
         check(f"{what}: layout", not complaints, "; ".join(complaints))
+        if name == "pair":
+            check_pair(browser, what)
+        if name == "small":
+            check_measured(browser, what)
         if name == "names":
             check_names(browser, what)
         else:

@@ -50,6 +50,13 @@ TEST_F(CliPasses, ThePassMovesItsNodeAndTheReportSaysSo) {
   EXPECT_TRUE(out_has("pass first: a stream pass of")) << out();
 }
 
+TEST_F(CliPasses, CompileSaysOfEachPassHowManyNodesItMoved) {
+  ASSERT_EQ(with("PASS_SCRIPT=move", "compile model.mst --target npu --pass lib/first.so"), 0) << err();
+  EXPECT_TRUE(out_has("rule       pass first: moved 1 node\n")) << out();
+  ASSERT_EQ(with("PASS_SCRIPT=none", "compile model.mst --target npu --pass lib/first.so --pass lib/second.so"), 0) << err();
+  EXPECT_TRUE(out_has("rule       pass first: moved 0 nodes\nrule       pass second: moved 0 nodes\n")) << out();
+}
+
 // Its dump of the graph before the pass and the one behind it are the same but for the stream of the node that moved.
 TEST_F(CliPasses, DumpsAroundAPassDifferInTheStreamOfItsNode) {
   ASSERT_EQ(with("PASS_SCRIPT=move", compile_ + "--pass lib/first.so --dump-graph dumps"), 0) << err();

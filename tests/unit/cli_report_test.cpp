@@ -52,6 +52,27 @@ TEST_F(CliReport, TwoInputsStandBesideEachOther) {
   EXPECT_EQ(answer()["bytes"], text_of("both.html").size());
 }
 
+TEST_F(CliReport, APlanWithoutATargetSaysThatItsTimesAreOfTheCpu) {
+  const std::string note = "no --target is given, and \"two.plan\" does not say what it was made for: the times are of cpu";
+  ASSERT_EQ(run("compile two.mst --dim N=4 --target unit -o two.plan"), 0) << err();
+  ASSERT_EQ(run("report two.plan -o plan.html"), 0) << err();
+  EXPECT_TRUE(err_has(note)) << err();
+  EXPECT_EQ(data("plan.html")["plans"][0]["notes"], json{note});
+  ASSERT_EQ(run("report two.plan --target unit -o plan.html"), 0) << err();
+  EXPECT_FALSE(err_has("no --target")) << err();
+  ASSERT_EQ(run("report two.mst --dim N=4 -o model.html"), 0) << err();
+  EXPECT_FALSE(err_has("no --target")) << err();
+}
+
+TEST_F(CliReport, EnginesWithoutANodeHaveNoRow) {
+  put("engines.mst", "graph\n  input x : f32[4]\n  a = Relu(x) @engine(\"VectorEngine\") @cost(1)\n  output a\n");
+  ASSERT_EQ(run("report engines.mst --target npu -o engines.html"), 0) << err();
+  const json plan = data("engines.html")["plans"][0], rows = plan["runs"][0]["engines"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(plan["engines"][rows[0]["engine"].get<std::size_t>()], "VectorEngine");
+  EXPECT_EQ(rows[0]["busy_ns"], 1000);
+}
+
 TEST_F(CliReport, ARunAddsMeasuredTimes) {
   ASSERT_EQ(run("report two.mst --dim N=4 --run --json -o run.html", "timeout 60 "), 0) << err();
   ASSERT_EQ(answer()["plans"][0]["views"].size(), 2u);
@@ -97,21 +118,36 @@ TEST_F(CliReport, AProfileGivesNodesTheirTimes) {
   EXPECT_NEAR(answer()["span_us"].get<double>(), 51.5, 1e-9);
 }
 
-TEST_F(CliReport, AProfilesOwnStreamsAndTimesAreShownFirst) {
+TEST_F(CliReport, ThePlanIsShownFirstAndTheProfilesOwnStreamsAndTimesBehindIt) {
   put("p.csv", kProfile);
   ASSERT_EQ(run("report two.mst --dim N=4 --target unit --streams 2 --force-streams --profile p.csv -o p.html"), 0) << err();
-  const json run_data = data("p.html")["plans"][0]["runs"][0];
-  EXPECT_EQ(run_data["what"], "measured: profile");
-  EXPECT_EQ(run_data["lanes"], (json{"device stream 7", "device stream 8"}));
-  EXPECT_EQ(run_data["total_ns"], 31000);
-  EXPECT_EQ(run_data["spans"]["gap"], (json{0, 1000}));
-  EXPECT_EQ(data("p.html")["plans"][0]["runs"].size(), 2u);
-  // It is of one of two plans at most: there what differs comes first.
+  const json runs = data("p.html")["plans"][0]["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["what"], "simulated on target unit");
+  EXPECT_EQ(runs[1]["what"], "measured: profile");
+  EXPECT_EQ(runs[1]["lanes"], (json{"device stream 7", "device stream 8"}));
+  EXPECT_EQ(runs[1]["total_ns"], 31000);
+  EXPECT_EQ(runs[1]["spans"]["gap"], (json{0, 1000}));
   ASSERT_EQ(run("report two.mst two.mst --dim N=4 --target unit --profile p.csv -o pair.html"), 0) << err();
   for (const json& plan : data("pair.html")["plans"]) {
     EXPECT_EQ(plan["runs"][0]["what"], "simulated on target unit");
     EXPECT_EQ(plan["runs"][1]["what"], "measured: profile");
   }
+}
+
+TEST_F(CliReport, AProfileOfOtherStreamsShowsNoWaitsOfThePlan) {
+  const std::string head = "Op Name,OP Type,Stream ID,Task Start Time(us),Task Duration(us)\n";
+  put("other.csv", head + "a,Sigmoid,7,100,20\nb,Tanh,7,120,30\nout,Add,7,150,10\n");
+  put("same.csv", head + "a,Sigmoid,8,100,20\nb,Tanh,7,100,30\nout,Add,7,150,10\n");
+  const std::string report = "report two.mst --dim N=4 --target unit --streams 2 --force-streams -o p.html --profile ";
+  ASSERT_EQ(run(report + "other.csv"), 0) << err();
+  const json page = data("p.html")["plans"][0], stream = page["nodes"]["stream"];
+  ASSERT_NE(stream[0], stream[1]);
+  EXPECT_EQ(page["counts"]["pairs_kept"], 1);
+  EXPECT_EQ(page["runs"][1]["arrows"], json::array());
+  EXPECT_EQ(stream[1], stream[2]);
+  ASSERT_EQ(run(report + "same.csv"), 0) << err();
+  EXPECT_EQ(data("p.html")["plans"][0]["runs"][1]["arrows"].size(), 2u);
 }
 
 TEST_F(CliReport, APlanMadeWithAProfileFitsTheModelWithout) {

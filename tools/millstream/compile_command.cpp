@@ -272,6 +272,11 @@ std::string compile_text(const Graph& graph, const Compiled& c, const Target& ta
   for (const auto& [name, ms] : c.stage_ms) fmt::format_to(to, " {} {:.2f}", name, ms);
   out += '\n';
   for (const RuleReport& r : c.assignment.reports) {
+    // A pass that found nothing to move may have looked for a wrong name.
+    if (r.rule.rfind("pass ", 0) == 0) {
+      fmt::format_to(to, "rule       {}: moved {}\n", r.rule, counted(r.nodes_placed + r.nodes_moved, "node"));
+      continue;
+    }
     if (r.nodes_placed + r.nodes_moved == 0) continue;
     fmt::format_to(to, "rule       {}: placed {}, moved {}\n", r.rule, r.nodes_placed, r.nodes_moved);
   }

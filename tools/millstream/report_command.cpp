@@ -20,6 +20,7 @@ struct Options {
   ModelOptions model;
   PipelineOptions pipeline;
   ProfileOption profile;
+  const CLI::Option* target = nullptr;
   std::string other;
   std::string output;
   bool run = false;
@@ -94,14 +95,15 @@ Result<ReportPlan> report_of(const Options& options, const std::string& path) {
   ReportPlan plan = report_plan(input);
   plan.title = std::filesystem::path(path).filename().string();
   plan.file = path;
+  if (parts.loaded.schedule && options.target->count() == 0) {
+    plan.notes.push_back(fmt::format("no --target is given, and \"{}\" does not say what it was made for: the times are of {}", path, pipeline.target.name));
+    complain(fmt::format("note: {}\n", plan.notes.back()));
+  }
   MST_TRY(ReportView sim, simulated_view(input, plan));
   plan.views.push_back(std::move(sim));
   if (parts.measured.joined) {
     plan.notes.push_back(to_string(*parts.measured.joined));
-    // Of two plans the profile is at most of one: what differs comes first.
-    if (auto view = view_of_records(input, plan, parts.measured.records, *parts.measured.joined)) {
-      plan.views.insert(options.other.empty() ? plan.views.begin() : plan.views.end(), std::move(*view));
-    }
+    if (auto view = view_of_records(input, plan, parts.measured.records, *parts.measured.joined)) plan.views.push_back(std::move(*view));
   }
   if (options.run) {
     MST_TRY(ReportView view, measured(input, plan, parts.memory, pipeline, options.model.json));
@@ -162,6 +164,7 @@ void add_report(CLI::App& app, int& status) {
   sub->add_option("-o,--output", options->output, "page to write (.html)")->required();
   sub->add_flag("--run", options->run, "also run it with real kernels on this machine, and show the times measured");
   add_pipeline_options(*sub, options->pipeline);
+  options->target = sub->get_option("--target");
   add_profile_option(*sub, options->profile);
   sub->footer("\nExamples:\n"
               "  millstream report model.onnx --dim batch=1 --streams 4 -o model.html\n"

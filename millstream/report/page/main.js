@@ -47,6 +47,9 @@ function start() {
   document.getElementById("numbers").append(numbersTable(plans, titles));
   document.getElementById("warnings").append(...plans.flatMap((p, i) => p.notes.map((text) => element("li", { text: plans.length > 1 ? `${titles[i]}: ${text}` : text }))));
   makeLegend(plans);
+  const measured = [...new Set(plans.flatMap((p) => p.runs.slice(1).map((r) => r.what)))];
+  document.getElementById("more").hidden = measured.length === 0;
+  document.getElementById("more").textContent = `The list above the lanes has the times that were taken too: ${measured.join("; ")}.`;
 
   const checked = (id) => document.getElementById(id).checked;
   const linked = () => plans.length > 1 && checked("link");

@@ -45,7 +45,7 @@ function useTables(plan, run, title) {
       const most = run.awaited.filter((a) => a[0] === s).sort((a, b) => b[2] - a[2])[0];
       return [shortName(`${s} ${run.lanes[s]}`), ...CAUSES.map(([key]) => ({ number: percent(u[key], total) })),
         most ? `stream ${most[1]} (${time(most[2])})` : "–"];
-    }));
+    }), true);
   const engines = table(`${title}: use by engine`, ["engine", { number: "units" }, { number: "busy" }, { number: "use" }],
     run.engines.map((e) => [shortName(plan.engines[e.engine] ?? "none"), { number: String(e.units) }, { number: time(e.busy_ns) }, { number: percent(e.busy_ns, total * e.units) }]));
   const region = (name, inner) => element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": `${title}: ${name}` }, inner);
@@ -86,13 +86,15 @@ class NodeTable {
     this.open = -1;
     const on = (id, event, act) => document.getElementById(id).addEventListener(event, act);
     for (const [id, shown] of [["which-label", plans.length > 1], ["moved-label", plans.length > 1]]) document.getElementById(id).hidden = !shown;
-    document.getElementById("which").append(...titles.map((t) => element("option", { text: t })));
+    // Of two plans the second is the one whose reasons are asked for.
+    const last = plans.length - 1;
+    document.getElementById("which").append(...titles.map((t, i) => element("option", { text: t, selected: i === last })));
     on("which", "change", (e) => this.use(e.target.selectedIndex));
     on("moved", "change", () => this.find());
     on("search", "input", () => this.find());
     on("before", "click", () => this.turn(-1));
     on("after", "click", () => this.turn(1));
-    this.use(0);
+    this.use(last);
   }
 
   use(which) {
@@ -179,7 +181,7 @@ class NodeTable {
     const body = shown.flatMap((m) => {
       const cells = this.columns.map(([, of, print], c) => {
         const text = print ? print(of(m)) : of(m);
-        if (c > 0) return element("td", { class: isNumber(c) ? "number" : "cut", text, title: isNumber(c) ? null : text });
+        if (c > 0) return element("td", { class: isNumber(c) ? "number" : "cut", text, title: isNumber(c) ? null : text, "data-head": this.columns[c][0] });
         return element("td", { class: "name" }, element("button", {
           type: "button", text: shortened(text), title: text, "aria-label": text, "aria-expanded": String(this.open === m), "data-node": m,
           onclick: () => {

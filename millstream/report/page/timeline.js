@@ -284,28 +284,33 @@ class Timeline {
     return i > wait && i - wait <= 4 && this.run.spans.s[i] === this.run.spans.s[wait] && this.run.spans.k[i] === LAUNCH &&
       this.run.spans.k.slice(wait, i).every((k) => k === WAIT);
   }
+  // Of a wait only what follows its record is on the path; the line from lane to lane ends at that edge.
   drawCritical(ctx) {
     const { s, b, d } = this.run.spans;
     const strong = colour("critical");
     let before = -1;
     for (const i of this.run.critical) {
-      const seen = b[i] + d[i] >= this.t0 && b[i] <= this.t1;
-      if (seen) this.outline(ctx, i, strong, 2);
-      if (before >= 0 && s[before] !== s[i] && seen) {
-        ctx.strokeStyle = strong;
-        ctx.lineWidth = 2.5;
-        const x = this.x(b[before] + d[before]);
-        line(ctx, x, (s[before] + 0.5) * this.laneHeight, Math.max(x, this.x(b[i])), (s[i] + 0.5) * this.laneHeight);
-        ctx.lineWidth = 1;
+      const crosses = before >= 0 && s[before] !== s[i];
+      const from = crosses ? Math.max(b[i], b[before] + d[before]) : b[i];
+      if (b[i] + d[i] >= this.t0 && from <= this.t1) {
+        this.outline(ctx, i, strong, 2, from);
+        if (crosses) {
+          const down = s[i] > s[before], [, y, , h] = this.box(before), [, top, , tall] = this.box(i);
+          ctx.strokeStyle = strong;
+          ctx.lineWidth = 2;
+          line(ctx, this.x(b[before] + d[before]), down ? y + h : y, this.x(from), down ? top : top + tall);
+          ctx.lineWidth = 1;
+        }
       }
       before = i;
     }
   }
-  outline(ctx, i, stroke, width) {
+  outline(ctx, i, stroke, width, from = this.run.spans.b[i]) {
     const [x, y, w, h] = this.box(i);
+    const left = Math.max(x, this.x(from));
     ctx.strokeStyle = stroke;
     ctx.lineWidth = width;
-    ctx.strokeRect(x, y, w, h);
+    ctx.strokeRect(left, y, Math.max(1, x + w - left), h);
     ctx.lineWidth = 1;
   }
   drawNames(ctx, height) {

@@ -30,16 +30,17 @@ function element(tag, attributes = {}, ...children) {
   return out;
 }
 
-// Rows of cells; a cell is a text, an element, or {number: text}.
-function table(caption, head, rows) {
+// Rows of cells; a cell is a text, an element, or {number: text}. Cells of a wide table know the head of their column.
+function table(caption, head, rows, wide = false) {
+  const heads = wide ? head.map((c) => c.number ?? c) : [];
   const cell = (tag, c, extra = {}) => {
     if (c instanceof Node) return element(tag, extra, c);
     return typeof c === "object" ? element(tag, { ...extra, class: "number", text: c.number }) : element(tag, { ...extra, text: c });
   };
-  return element("table", {},
+  return element("table", { class: wide ? "wide" : null },
     element("caption", { text: caption, class: "muted", style: "text-align:left" }),
-    element("thead", {}, element("tr", {}, ...head.map((c) => cell("th", c, { scope: "col" })))),
-    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((c, i) => cell(i === 0 ? "th" : "td", c, i === 0 ? { scope: "row" } : {}))))));
+    element("thead", { class: "words" }, element("tr", {}, ...head.map((c) => cell("th", c, { scope: "col" })))),
+    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((c, i) => cell(i === 0 ? "th" : "td", c, i === 0 ? { scope: "row" } : { "data-head": heads[i] ?? null }))))));
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
