@@ -60,9 +60,11 @@ Result<void> own_stream(const char* call, const ModelState& model, const StreamS
                                                            stream.name(), stream.context->number)};
 }
 
-std::shared_ptr<BindingState> binding_of(const ModelState& model, const StreamState& stream) {
-  for (const auto& b : model.bindings) {
-    if (b->model != nullptr && &b->stream == &stream) return b;
+// In the stream's list, which has a lock: the model's grows while it is built.
+std::shared_ptr<BindingState> binding_of(const ModelState& model, StreamState& stream) {
+  const std::lock_guard tapes(stream.tapes_mutex);
+  for (const auto& b : stream.bindings) {
+    if (b->model == &model) return b;
   }
   return nullptr;
 }
@@ -101,6 +103,8 @@ Result<void> end_model(const char* call, ModelState& model) {
     const std::lock_guard lock(model.context->executions_mutex);
     if (model.phase.exchange(Phase::closed, std::memory_order_acq_rel) == Phase::closed) return closed_handle(call, name(model));
   }
+  // What a thread is building at this moment it builds to the end; who comes later sees that the model is closed.
+  const std::lock_guard builders(model.build);
   wait_for_executions(model);
   for (unsigned round = 0; model.replay && !model.replay->asleep(); ++round) RealAtomics::relax(round);
   // Its last worker may still be leaving the tape.
@@ -163,8 +167,8 @@ Result<void> Model::bind(Stream& stream, StreamRole role) {
   MST_TRY_VOID(alive(kCall, *state_));
   StreamState& s = *stream.state();
   MST_TRY_VOID(own_stream(kCall, *state_, s));
-  if (state_->phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, *state_, "building");
   MST_TRY(const auto lock, build_lock(kCall, *state_));
+  if (state_->phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, *state_, "building");
   if (!s.persistent) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is not persistent", kCall, s.name())}.help("create it with `persistent`");
   }
@@ -186,10 +190,10 @@ Result<void> Model::end_tasks(Stream& stream) {
   constexpr const char* kCall = "Model::end_tasks";
   MST_TRY_VOID(alive(kCall, *state_));
   MST_TRY_VOID(own_stream(kCall, *state_, *stream.state()));
+  MST_TRY(const auto lock, build_lock(kCall, *state_));
   const auto binding = binding_of(*state_, *stream.state());
   if (!binding || state_->phase.load(std::memory_order_acquire) == Phase::unbound) return not_bound(kCall, *state_, *stream.state());
   if (state_->phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, *state_, "building");
-  MST_TRY(const auto lock, build_lock(kCall, *state_));
   if (binding->ended) return Error{ErrorCode::bad_state, fmt::format("{}: the tasks of {} are ended already", kCall, binding->stream.name())};
   binding->ended = true;
   return {};
@@ -199,8 +203,8 @@ Result<void> Model::finish() {
   constexpr const char* kCall = "Model::finish";
   MST_TRY_VOID(alive(kCall, *state_));
   ModelState& m = *state_;
-  if (m.phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, m, "building");
   MST_TRY(const auto lock, build_lock(kCall, m));
+  if (m.phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, m, "building");
   const auto refuse = [&](std::string why) { return Error{ErrorCode::bad_state, fmt::format("{}: {} {}", kCall, name(m), why)}; };
   if (m.bindings.empty()) return refuse("has no stream").help("bind one");
   const auto is_head = [](const auto& b) { return b->role == StreamRole::head; };
@@ -280,13 +284,9 @@ Result<void> Model::unbind(Stream& stream) {
   constexpr const char* kCall = "Model::unbind";
   MST_TRY_VOID(alive(kCall, *state_));
   MST_TRY_VOID(own_stream(kCall, *state_, *stream.state()));
+  MST_TRY(const auto building, build_lock(kCall, *state_));
   const auto binding = binding_of(*state_, *stream.state());
-  const auto bound = [&] {
-    const std::lock_guard lock(stream.state()->tapes_mutex);
-    const auto& list = stream.state()->bindings;
-    return binding && std::find(list.begin(), list.end(), binding) != list.end();
-  };
-  if (!bound()) return not_bound(kCall, *state_, *stream.state());
+  if (!binding) return not_bound(kCall, *state_, *stream.state());
   {
     const std::lock_guard lock(state_->context->executions_mutex);
     state_->phase.store(Phase::unbound, std::memory_order_release);

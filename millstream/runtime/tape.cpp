@@ -23,18 +23,22 @@ namespace {
 // The binding whose model is being built, and nothing else builds it at this moment.
 struct Building {
   std::shared_ptr<BindingState> binding;
+  std::shared_ptr<ModelState> model;  // another thread may unbind the stream
   std::unique_lock<std::mutex> lock;
 };
 
 Result<Building> building(const char* call, StreamState& stream) {
   if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
   std::shared_ptr<BindingState> found;
+  std::shared_ptr<ModelState> model;
   bool bound = false;
   {
     const std::lock_guard lock(stream.tapes_mutex);
     for (const auto& b : stream.bindings) {
       bound = true;
-      if (b->model->phase.load(std::memory_order_acquire) == ModelState::Phase::building) found = b;
+      if (b->model->phase.load(std::memory_order_acquire) != ModelState::Phase::building) continue;
+      found = b;
+      model = b->model->shared_from_this();
     }
   }
   if (!bound) {
@@ -45,15 +49,15 @@ Result<Building> building(const char* call, StreamState& stream) {
     return Error{ErrorCode::bad_state, fmt::format("{}: the model of {} is finished", call, stream.name())}.help(
         "tasks are recorded while a model is being built");
   }
-  if (found->ended) {
-    return Error{ErrorCode::bad_state, fmt::format("{}: the tasks of {} are ended", call, stream.name())};
-  }
-  std::unique_lock lock(found->model->build, std::try_to_lock);
+  std::unique_lock lock(model->build, std::try_to_lock);
   if (!lock.owns_lock()) {
-    return Error{ErrorCode::bad_state, fmt::format("{}: another thread is building model {}", call, found->model->number)}.help(
+    return Error{ErrorCode::bad_state, fmt::format("{}: another thread is building model {}", call, model->number)}.help(
         "build a model from one thread at a time");
   }
-  return Building{std::move(found), std::move(lock)};
+  if (found->ended || model->phase.load(std::memory_order_acquire) != ModelState::Phase::building) {
+    return Error{ErrorCode::bad_state, fmt::format("{}: the tasks of {} are ended", call, stream.name())};
+  }
+  return Building{std::move(found), std::move(model), std::move(lock)};
 }
 
 Result<void> append_to(const char* call, BindingState& binding, Task& task) {
@@ -82,7 +86,7 @@ Result<void> append(const char* call, StreamState& stream, Task& task) {
 
 Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event) {
   MST_TRY(const Building b, building(call, stream));
-  ModelState& model = *b.binding->model;
+  ModelState& model = *b.model;
   auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding, (model.serial << 32) + model.sites.size() + 1));
   Task task;
   task.kind = TaskKind::site_record;
@@ -103,7 +107,7 @@ Result<void> append_record(const char* call, StreamState& stream, const std::sha
 
 Result<void> append_wait(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event) {
   MST_TRY(const Building b, building(call, stream));
-  ModelState& model = *b.binding->model;
+  ModelState& model = *b.model;
   Task task;
   const auto record = model.last_record.find(event.get());
   if (record != model.last_record.end()) {
@@ -188,7 +192,7 @@ Result<void> Tape::switch_n(const void* index, IntType type, std::span<const std
     return Error{ErrorCode::bad_value, fmt::format("{}: {} values for {} streams", kCall, values.size(), targets.size())};
   }
   MST_TRY(const Building b, begin(kCall, stream_));
-  ModelState& model = *b.binding->model;
+  ModelState& model = *b.model;
   auto cases = std::make_unique<SwitchN>();
   cases->values.assign(values.begin(), values.end());
   for (const Stream* target : targets) {
@@ -234,7 +238,7 @@ Result<void> Tape::jump_by_index(const std::uint32_t* index, std::span<Label* co
   if (index == nullptr) return null_argument(kCall, "the index");
   if (labels.empty()) return Error{ErrorCode::bad_value, fmt::format("{}: no labels", kCall)};
   MST_TRY(const Building b, begin(kCall, stream_));
-  ModelState& model = *b.binding->model;
+  ModelState& model = *b.model;
   auto list = std::make_unique<std::vector<LabelState*>>();
   for (Label* label : labels) {
     if (label == nullptr) return null_argument(kCall, "a label");
