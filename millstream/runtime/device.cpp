@@ -56,11 +56,15 @@ Error not_open(const char* call) {
 // Out of the registry: every context drained and gone.
 Result<void> shut(const char* call, DeviceState& device) {
   std::optional<Error> deadlock;
-  // Those that were created first; the primary context is the oldest.
-  auto contexts = device.live_contexts();
-  for (auto it = contexts.rbegin(); it != contexts.rend(); ++it) {
-    Result<void> ended = end_context(call, **it);
-    if (!ended.ok() && ended.error().code == ErrorCode::deadlock && !deadlock) deadlock = std::move(ended).error();
+  for (auto contexts = device.live_contexts(); !contexts.empty(); contexts = device.live_contexts()) {
+    // Those that were created first; the primary context is the oldest.
+    for (auto it = contexts.rbegin(); it != contexts.rend(); ++it) {
+      Result<void> ended = end_context(call, **it);
+      if (ended.ok()) continue;
+      // Another thread is ending it: its streams still need the workers.
+      if (ended.error().code == ErrorCode::bad_handle) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (ended.error().code == ErrorCode::deadlock && !deadlock) deadlock = std::move(ended).error();
+    }
   }
   device.machine->shut_down();
   if (deadlock) return std::move(*deadlock);

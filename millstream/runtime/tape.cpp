@@ -167,7 +167,7 @@ Result<void> Tape::activate(Stream& target) {
   MST_TRY(const Building b, begin(kCall, stream_));
   Task task;
   task.kind = TaskKind::activate;
-  MST_TRY(task.target, target_of(kCall, *b.binding->model, target));
+  MST_TRY(task.target, target_of(kCall, *b.model, target));
   return append_to(kCall, *b.binding, task);
 }
 
@@ -178,9 +178,9 @@ Result<void> Tape::switch_to(Comparison condition, const void* left, const void*
   Task task;
   task.kind = TaskKind::switch_to;
   task.choice = {left, right, nullptr, nullptr, static_cast<std::uint8_t>(condition), static_cast<std::uint8_t>(type)};
-  MST_TRY(task.choice.on_true, target_of(kCall, *b.binding->model, on_true));
+  MST_TRY(task.choice.on_true, target_of(kCall, *b.model, on_true));
   if (on_false != nullptr) {
-    MST_TRY(task.choice.on_false, target_of(kCall, *b.binding->model, *on_false));
+    MST_TRY(task.choice.on_false, target_of(kCall, *b.model, *on_false));
   }
   return append_to(kCall, *b.binding, task);
 }
@@ -214,7 +214,7 @@ Result<void> Tape::place(Label& label) {
   if (label.state()->binding != nullptr) {
     return Error{ErrorCode::bad_state, fmt::format("{}: label {} is placed already", kCall, label.state()->number)};
   }
-  MST_TRY_VOID(use_label(kCall, *b.binding->model, label));
+  MST_TRY_VOID(use_label(kCall, *b.model, label));
   Task task;
   task.kind = TaskKind::label;
   MST_TRY_VOID(append_to(kCall, *b.binding, task));
@@ -226,7 +226,7 @@ Result<void> Tape::place(Label& label) {
 Result<void> Tape::jump(Label& label) {
   constexpr const char* kCall = "Tape::jump";
   MST_TRY(const Building b, begin(kCall, stream_));
-  MST_TRY_VOID(use_label(kCall, *b.binding->model, label));
+  MST_TRY_VOID(use_label(kCall, *b.model, label));
   Task task;
   task.kind = TaskKind::jump;
   task.jump = {label.state().get(), nullptr, nullptr};

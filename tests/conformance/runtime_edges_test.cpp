@@ -780,6 +780,23 @@ TEST_P(OnEveryBackend, WhatAHostHasSubmittedAndNotYetMadeReadyIsNotGivenUp) {
   second.join();
 }
 
+TEST_P(OnEveryBackend, ADeviceEndsAfterTheContextThatAnotherThreadEnds) {
+  Context other = std::move(*device->create_context());
+  Stream s = std::move(*other.create_stream());
+  Bodies bodies;
+  std::atomic<bool> begun{false};
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    return {};
+  }));
+  for (int i = 0; i < 100; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+  std::thread ends([&] { EXPECT_OK(other.close()); });
+  while (!begun) std::this_thread::yield();
+  EXPECT_OK(device->reset(ResetMode::force));
+  ends.join();
+}
+
 TEST_P(OnEveryBackend, AHostThatWaitsForALatchIsToldWhenTheDeviceEnds) {
   Event latch = event(Event::Kind::latch);
   std::atomic<bool> waits{false};
