@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the scripts in tools/ share; sourced, never run. The caller has set -eu and root.
 
-# Builds in different folders (release, and the mutants' beside it) share what they compile alike.
-export CCACHE_NOHASHDIR=1
+# Builds in different folders (release, and the mutants' beside it; a second clone) share what they compile alike.
+export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
 
 say() { printf '%s\n' "$*"; }
 step() { printf '\n== %s\n' "$*"; }
