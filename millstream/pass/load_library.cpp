@@ -102,6 +102,8 @@ Result<LoadedLibrary> load_library(CheckedLibrary library) {
     const mst_pass_entry entry = copy_of(from);
     StreamPass pass;
     pass.name.assign(entry.name.data == nullptr ? "" : entry.name.data, entry.name.size);
+    // A name stands inside lines of messages.
+    std::ranges::replace_if(pass.name, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
     pass.library = path;
     pass.self = entry.self;
     pass.run = entry.run;

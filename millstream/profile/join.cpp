@@ -135,9 +135,20 @@ Joined join(const Graph& graph, const std::vector<ProfileRecord>& records) {
   return out;
 }
 
-std::string to_string(const Joined& j) {
+std::string to_string(const Joined& j, const Graph& graph) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t unmeasured = j.duration_us.size() - j.nodes;
+  std::string missing;
+  if (j.nodes > 0) {
+    std::size_t named = 0;
+    for (const NodeId n : graph.nodes()) {
+      if (named == kNamed) break;
+      if (!j.duration_us[n]) missing += fmt::format("{} \"{}\"", named++ == 0 ? ", not" : ",", graph.name(n));
+    }
+    if (unmeasured > kNamed) missing += fmt::format(" and {} more", unmeasured - kNamed);
+  }
   const double share = j.named_ns > 0 ? 100 * static_cast<double>(j.joined_ns) / static_cast<double>(j.named_ns) : 0;
-  return fmt::format("profile: {} of {} nodes measured; {} of {} records, {:.1f} % of their {:.3f} us, belong to nodes", j.nodes, j.duration_us.size(),
+  return fmt::format("profile: {} of {} nodes measured{}; {} of {} records, {:.1f} % of their {:.3f} us, belong to nodes", j.nodes, j.duration_us.size(), missing,
                      j.records, j.named_records, share, static_cast<double>(j.named_ns) / 1000);
 }
 

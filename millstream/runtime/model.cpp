@@ -170,7 +170,7 @@ Result<void> Model::bind(Stream& stream, StreamRole role) {
   MST_TRY(const auto lock, build_lock(kCall, *state_));
   if (state_->phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, *state_, "building");
   if (!s.persistent) {
-    return Error{ErrorCode::bad_state, fmt::format("{}: {} is not persistent", kCall, s.name())}.help("create it with `persistent`");
+    return Error{ErrorCode::bad_state, fmt::format("{}: {} is not persistent", kCall, s.name())}.help("create it with `persistent`, in acl with the flag ACL_STREAM_PERSISTENT");
   }
   const std::lock_guard tapes(s.tapes_mutex);
   for (const auto& b : s.bindings) {

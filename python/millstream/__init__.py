@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .errors import PlanWarning, ScopeError, ScopeWarning
     from ._explain import graphs
 
+__version__ = "0.1.0"
+
 _HOME = {
     "Error": "_core", "Graph": "_core", "Plan": "_core", "Runner": "_core", "compile": "_core",
     "CompilerConfig": "config", "PlanWarning": "errors", "ScopeError": "errors", "ScopeWarning": "errors",

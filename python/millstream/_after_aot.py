@@ -8,7 +8,6 @@ pass of the user adds afterwards count in every graph.
 
 from __future__ import annotations
 
-import warnings
 
 from torch import fx
 
@@ -16,7 +15,7 @@ from . import _torch_compat as compat
 from ._fx import place_of
 from ._markers import ENTER, ORDERS, SCOPES
 from ._scopes import Blocks, carried, merged, sentence, walk
-from .errors import ScopeError, ScopeWarning
+from .errors import ScopeError, ScopeWarning, warn
 
 BlocksOf = dict[fx.Node, Blocks]
 
@@ -33,7 +32,7 @@ def compare_carriers(graph: fx.Graph, strict: bool) -> None:
                 f"meta data {sentence(meta)}; the markers count")
         if strict:
             raise ScopeError(text)
-        warnings.warn(text, ScopeWarning, stacklevel=2)
+        warn(text, ScopeWarning)
 
 
 def strip_markers(gm: fx.GraphModule, *, orders: bool) -> None:
@@ -51,7 +50,7 @@ def prepare_joint(gm: fx.GraphModule) -> None:
     lost = [f"{node.target}{place_of(node)}" for node in gm.graph.nodes if node.target in ORDERS] if orders else []
     strip_markers(gm, orders=orders)
     if lost:
-        warnings.warn(f"checkpoints drop orders by hand, so these have no effect: {', '.join(lost)}", ScopeWarning, stacklevel=2)
+        warn(f"checkpoints drop orders by hand, so these have no effect: {', '.join(lost)}", ScopeWarning)
 
 
 def strip_branches(gm: fx.GraphModule) -> list[str]:

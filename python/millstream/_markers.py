@@ -8,13 +8,12 @@ before anything runs. Their kernels run only where there is no back-end: in eage
 from __future__ import annotations
 
 import threading
-import warnings
 from typing import Any
 
 import torch
 
 from . import _torch_compat as compat
-from .errors import ScopeError, ScopeWarning
+from .errors import ScopeError, ScopeWarning, warn
 
 LABEL = "_user_stream_label"
 PRIORITY = "_user_stream_priority"
@@ -50,7 +49,7 @@ def _eager_enter(keys: list[str], values: list[str]) -> None:
         if once in _said:
             return
         _said.add(once)
-    warnings.warn(text, ScopeWarning, stacklevel=3)
+    warn(text, ScopeWarning)
 
 
 def _nothing(*_: Any) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from torch import fx
@@ -13,7 +12,7 @@ from ._after_aot import BlocksOf
 from ._fx import is_getitem, place_of
 from ._markers import EVENT_RECORD, EVENT_WAIT, ORDERS, RECORD, WAIT, WAIT_MARKER, WAIT_TENSOR
 from ._scopes import label_of
-from .errors import ScopeWarning
+from .errors import ScopeWarning, warn
 
 After = dict[fx.Node, list[fx.Node]]
 REBOUND = "millstream.rebound"
@@ -71,8 +70,7 @@ def rebind_waits(graph: fx.Graph, blocks: BlocksOf, after: After) -> None:
                     after.setdefault(user, []).append(wait)
                     later.append(user)
         if not later:
-            warnings.warn(f"npu_wait_tensor{place_of(marker)} has no effect: nothing uses its first argument after it",
-                          ScopeWarning, stacklevel=2)
+            warn(f"npu_wait_tensor{place_of(marker)} has no effect: nothing uses its first argument after it", ScopeWarning)
         graph.erase_node(marker)
 
 
@@ -117,7 +115,7 @@ def hand_orders(graph: fx.Graph, blocks: BlocksOf, after: After, is_operator: Ca
             waits[label] = place_of(node)
     for label, where in waits.items():
         stream = "the default stream" if label is None else f"stream {label!r}"
-        warnings.warn(f"a wait{where} has no effect: no operator on {stream} comes after it", ScopeWarning, stacklevel=2)
+        warn(f"a wait{where} has no effect: no operator on {stream} comes after it", ScopeWarning)
     for node in reversed(list(graph.nodes)):
         if node.target in ORDERS and not node.users:
             graph.erase_node(node)

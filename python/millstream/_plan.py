@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from ._program import Program
 from ._scopes import Block, effective, label_of, settle
 from ._threads import shared
 from .config import CompilerConfig
-from .errors import PlanWarning, ScopeError, ScopeWarning
+from .errors import PlanWarning, ScopeError, ScopeWarning, warn
 
 DYNAMIC_ENVIRONMENT = "ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
 
@@ -78,13 +77,13 @@ class _Report:
 
     def say(self, text: str) -> None:
         self.texts.append(text)
-        warnings.warn(text, ScopeWarning, stacklevel=3)
+        warn(text, ScopeWarning)
 
     def note(self, text: str, *, aloud: bool) -> None:
         """What the library says of a plan: a warning where the user asked for streams, else only for `explain`."""
         self.texts.append(text)
         if aloud:
-            warnings.warn(text, PlanWarning, stacklevel=3)
+            warn(text, PlanWarning)
 
 
 def blocks_of(gm: fx.GraphModule, inputs: Any, kind: str, config: CompilerConfig) -> BlocksOf:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from ._before_aot import annotate
 from ._plan import CompiledGraph, compile_graph
 from ._register import ALL, Register
 from .config import CompilerConfig
-from .errors import ScopeWarning
+from .errors import ScopeWarning, warn
 
 __all__ = ["Backend", "backend", "get_backend"]
 
@@ -83,7 +82,7 @@ class Backend:
         for text in texts:
             if text not in self._said:
                 self._said.add(text)
-                warnings.warn(text, ScopeWarning, stacklevel=4)
+                warn(text, ScopeWarning)
 
 
 _default: Backend | None = None
@@ -99,6 +98,12 @@ def backend(gm: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Callab
 
 def get_backend(*, compiler_config: CompilerConfig | None = None,
                 custom_decompositions: dict[Any, Any] | None = None) -> Backend:
-    """A back-end for torch.compile(model, backend=...) with a configuration of its own (copied)."""
+    """A back-end for torch.compile(model, backend=...) with a configuration of its own (copied).
+
+    Raises TypeError if `compiler_config` is not a CompilerConfig.
+    """
+    if not isinstance(compiler_config, CompilerConfig | None):
+        raise TypeError(f"compiler_config must be a millstream.CompilerConfig, but got {type(compiler_config).__name__}; options by "
+                        "dotted name go into torch.compile(..., options={...})")
     config = CompilerConfig() if compiler_config is None else compiler_config.copy()
     return Backend(config, dict(custom_decompositions or {}))

@@ -23,6 +23,8 @@ class Packaging(unittest.TestCase):
     def test_the_version_is_the_projects(self):
         cmake = (ROOT / "CMakeLists.txt").read_text()
         self.assertEqual(self.project["project"]["version"], re.search(r"project\(millstream VERSION (\S+)", cmake)[1])
+        package = (PYTHON / "millstream/__init__.py").read_text()
+        self.assertEqual(self.project["project"]["version"], re.search(r'(?m)^__version__ = "(\S+)"$', package)[1])
 
     def test_nothing_is_required_to_use_it(self):
         self.assertNotIn("dependencies", self.project["project"])

@@ -144,6 +144,18 @@ class Lost(unittest.TestCase):
         self.assertEqual(len(said), 1)
         self.assertRegex(said[0], r"stream scope 'nothing' at test_torch_robust.py:\d+ has no effect")
 
+    def test_a_warning_is_at_the_line_of_the_user_that_ran_the_model(self):
+        def model(a):
+            with npu_stream_switch("nothing"):
+                npu_wait_tensor(a, a)
+            return a + 1
+        compiled, _ = support.compiled_by(model)
+        with support.quiet() as said:
+            compiled(x(0, 2))
+        self.assertGreater(len(said), 0)
+        for warning in said:
+            self.assertEqual(os.path.basename(warning.filename), "test_torch_robust.py", warning.message)
+
     def test_a_block_whose_operators_are_dead_is_named(self):
         def model(a):
             with npu_stream_switch("dead"):
@@ -367,6 +379,8 @@ class Modes(unittest.TestCase):
                 config.set(name, value)
         with self.assertRaisesRegex(TypeError, "name of an option must be str, but got int: 5"):
             config.set(5, 1)
+        with self.assertRaisesRegex(TypeError, "must be a millstream.CompilerConfig, but got dict"):
+            millstream.get_backend(compiler_config={"workers": 2})
 
     def test_compiled_modules_can_be_copied_and_pickled(self):
         backend = millstream.get_backend(compiler_config=support.config(workers=2))
@@ -402,6 +416,10 @@ class Modes(unittest.TestCase):
                 compiled = torch.compile(module, backend=backend)
                 compiled(x(0, 2, 2))
                 self.assertIn(backend.graphs[0], millstream.graphs(compiled))
+                backend = millstream.get_backend()
+                module.compile(backend=backend)  # in place
+                module(x(0, 3, 2))
+                self.assertIn(backend.graphs[0], millstream.graphs(module))
 
     def test_the_package_may_be_imported_anew(self):
         program = ("import sys, gc, torch\n"

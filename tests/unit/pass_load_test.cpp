@@ -164,6 +164,7 @@ TEST_F(PassLoad, RegistrationsThatCannotRunAreSaid) {
   EXPECT_SAYS(said, "\"edits\", which edits the graph: millstream runs stream passes only");
   EXPECT_SAYS(said, "\"edits late\", which edits the graph, at a stage that takes stream passes only");
   EXPECT_SAYS(said, "\"early\", a stream pass at stage 0");
+  EXPECT_SAYS(said, "\"two?lines\", which edits the graph");
 }
 
 TEST_F(PassLoad, WhatIsNoLibraryForThisMachineIsRefused) {

@@ -35,7 +35,7 @@ Result<Measured> measure(Graph& graph, const ProfileOption& option) {
   for (const NodeId n : graph.nodes()) {
     if (const auto& us = out.joined->duration_us[n]) graph.annotations().cost.set(n, *us);
   }
-  complain(to_string(*out.joined) + "\n");
+  complain(to_string(*out.joined, graph) + "\n");
   if (out.joined->nodes == 0) {
     warn(Error{ErrorCode::no_effect, "the profile names no node of this model"}.help("records belong to nodes by name; millstream convert MODEL - lists the names"));
   }

@@ -102,7 +102,7 @@ Result<ReportPlan> report_of(const Options& options, const std::string& path) {
   MST_TRY(ReportView sim, simulated_view(input, plan));
   plan.views.push_back(std::move(sim));
   if (parts.measured.joined) {
-    plan.notes.push_back(to_string(*parts.measured.joined));
+    plan.notes.push_back(to_string(*parts.measured.joined, parts.loaded.graph));
     if (auto view = view_of_records(input, plan, parts.measured.records, *parts.measured.joined)) plan.views.push_back(std::move(*view));
   }
   if (options.run) {

@@ -14,7 +14,6 @@ import importlib.util
 import logging
 import sys
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,7 @@ from .. import scope as our_scope
 from .._plan import CompiledGraph
 from ..backend import Backend
 from ..config import CompilerConfig
-from ..errors import ScopeWarning
+from ..errors import ScopeWarning, warn
 from .graph_view import GraphDef
 
 __all__ = ["GeConcreteGraph", "get_compiler", "get_npu_backend", "install", "uninstall"]
@@ -88,7 +87,7 @@ def cache_compile(func: Callable[..., Any], *, config: CompilerConfig | None = N
         raise ValueError(f"Only torch.nn.Module method can be cached now, but got a method of {type(func.__self__).__name__}")
     if config is not None and backend is not None and backend.config != config:
         raise ValueError("config and the config of backend differ; give one of the two")
-    warnings.warn("cache_compile keeps nothing on disk: each process compiles once", ScopeWarning, stacklevel=2)
+    warn("cache_compile keeps nothing on disk: each process compiles once", ScopeWarning)
     made = backend or get_npu_backend(compiler_config=config, custom_decompositions=custom_decompositions)
     return torch.compile(func, backend=made, fullgraph=True, dynamic=dynamic)
 

@@ -9,5 +9,6 @@ REGISTER_CUSTOM_PASS("empty");
 REGISTER_CUSTOM_PASS("edits").CustomPassFn(Edit);
 REGISTER_CUSTOM_PASS("edits late").CustomPassFn(Edit).Stage(ge::CustomPassStage::kAfterAssignLogicStream);
 REGISTER_CUSTOM_PASS("early").CustomAllocateStreamPassFn(Allocate).Stage(ge::CustomPassStage::kBeforeInferShape);
+REGISTER_CUSTOM_PASS("two\nlines").CustomPassFn(Edit);
 REGISTER_CUSTOM_PASS("good").CustomAllocateStreamPassFn(Allocate);
 REGISTER_CUSTOM_PASS("good").CustomAllocateStreamPassFn(Allocate);
