@@ -37,15 +37,18 @@ function(mst_library name)
   endforeach()
 endfunction()
 
-# mst_test(NAME SOURCES a.cpp ... [DEPS folder ...] [LINK target ...] [ARGS ...]): GoogleTest program, one ctest entry.
+# mst_test(NAME SOURCES a.cpp ... [DEPS folder ...] [LINK target ...] [ARGS ...] [READS_TREE]): GoogleTest program, one ctest
+# entry. READS_TREE: it reads files of the source tree, at MST_SOURCE_DIR (and so is compiled anew in each clone).
 function(mst_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "READS_TREE" "" "SOURCES;DEPS;LINK;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE mst_flags fmt::fmt GTest::gtest GTest::gtest_main ${ARG_LINK})
   foreach(dep ${ARG_DEPS})
     target_link_libraries(${name} PRIVATE mst_${dep})
   endforeach()
-  target_compile_definitions(${name} PRIVATE MST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(ARG_READS_TREE)
+    target_compile_definitions(${name} PRIVATE MST_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
 endfunction()
 

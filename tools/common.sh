@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the scripts in tools/ share; sourced, never run. The caller has set -eu and root.
 
-# Builds in different folders (release, and the mutants' beside it; a second clone) share what they compile alike.
+# Builds in different folders (release, and the mutants'; a second clone) share what they compile alike. Paths count from the
+# build folder, so it is always one of build/.
 export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
 
 say() { printf '%s\n' "$*"; }

@@ -3,7 +3,7 @@ mst_test(cli_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/cli_test.cpp DEPS im
 target_compile_definitions(cli_test PRIVATE MST_CLI="$<TARGET_FILE:millstream_cli>")
 add_dependencies(cli_test millstream_cli)
 mst_test(cli_answers_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/cli_answers_test.cpp ${CMAKE_CURRENT_LIST_DIR}/../../tools/millstream/error_page.cpp
-         DEPS import LINK nlohmann_json::nlohmann_json)
+         DEPS import LINK nlohmann_json::nlohmann_json READS_TREE)
 target_compile_definitions(cli_answers_test PRIVATE MST_CLI="$<TARGET_FILE:millstream_cli>")
 add_dependencies(cli_answers_test millstream_cli)
 mst_test(file_bytes_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/../unit/file_bytes_test.cpp DEPS import)
