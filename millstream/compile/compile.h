@@ -26,6 +26,8 @@ struct CompileOptions {
   PassOptions passes;
   /// Run the independent verifier on what the stages made: E99 if it objects to more than the pairs that compat loses.
   bool verify = true;
+  /// For who writes dumps of the stages; 0: no limit.
+  std::uint32_t max_dump_files = 0, max_dump_bytes = 0;
   std::vector<Error> warnings;  ///< of set_option; compile hands them on
 };
 

@@ -198,6 +198,12 @@ Result<void> set_reuse(CompileOptions& o, const OptionRow& row, std::string_view
   return {};
 }
 
+template <auto limit>
+Result<void> set_limit(CompileOptions& o, const OptionRow& row, std::string_view value) {
+  MST_TRY(o.*limit, count(row, value, 0, 0xffffffffu));
+  return {};
+}
+
 }  // namespace
 
 const std::vector<OptionRow>& option_table() {
@@ -246,6 +252,10 @@ const std::vector<OptionRow>& option_table() {
       {"split_reserved", "", "", "0..65535", "2", "tasks kept free on a stream for the pair that a split adds", set_split_reserved},
       {"multiplex_threshold", "", "", "0..4294967295", "0", "explicit event multiplexing acts above this many events", set_multiplex_threshold},
       {"memory_reuse", "", "", "true, false", "true", "buffers share memory where happens-before allows it", set_reuse},
+      {"max_dump_files", "ge.maxDumpFileNum", "", "0..4294967295", "0", "graph dumps: no file of a format with a larger number; 0: no limit",
+       set_limit<&CompileOptions::max_dump_files>},
+      {"max_dump_bytes", "ge.maxDumpFileSize", "", "0..4294967295", "0", "graph dumps: a larger file is removed; 0: no limit",
+       set_limit<&CompileOptions::max_dump_bytes>},
   };
   return table;
 }

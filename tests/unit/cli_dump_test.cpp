@@ -93,6 +93,20 @@ TEST_F(CliDump, TheEnvironmentAsksForDumpsToo) {
   EXPECT_TRUE(err_has("DUMP_GE_GRAPH=9")) << err();
 }
 
+TEST_F(CliDump, TheEnginesOptionsLimitNumberAndSizeOfFiles) {
+  const auto files = [&](const std::string& folder) {
+    std::size_t n = 0;
+    if (fs::exists(root_ / folder)) n = static_cast<std::size_t>(std::distance(fs::directory_iterator(root_ / folder), {}));
+    return n;
+  };
+  ASSERT_EQ(run("compile two.mst --dim N=4 --dump-graph some --set ge.maxDumpFileNum=1"), 0) << err();
+  EXPECT_EQ(files("some"), 4u) << "numbers 0 and 1 of both formats";
+  ASSERT_EQ(run("compile two.mst --dim N=4 --dump-graph small --set ge.maxDumpFileSize=10"), 0) << err();
+  EXPECT_EQ(files("small"), 0u);
+  EXPECT_EQ(run("compile two.mst --dim N=4 --dump-graph none --set ge.maxDumpFileNum=-1"), 2);
+  EXPECT_TRUE(err_has("max_dump_files")) << err();
+}
+
 TEST_F(CliDump, ADamagedDumpIsRefusedInItsPlace) {
   put("cut.txt", text_of("built.txt").substr(0, 300));
   EXPECT_EQ(run("check cut.txt"), 2);

@@ -98,7 +98,7 @@ Result<void> write_output(const Options& options, const Loaded& loaded, const Co
 }
 
 // --dump-graph counts before the environment where the two say the same thing.
-DumpFiles dump_files(const Options& options) {
+DumpFiles dump_files(const Options& options, const CompileOptions& compile) {
   const auto variable = [](const char* name) {
     const char* text = std::getenv(name);
     return std::string(text == nullptr ? "" : text);
@@ -109,6 +109,8 @@ DumpFiles dump_files(const Options& options) {
     read.settings.folder = options.dump_graph;
     if (!read.settings.detail) read.settings.detail = DumpDetail::no_weights;
   }
+  if (compile.max_dump_files > 0) read.settings.max_files = compile.max_dump_files;
+  if (compile.max_dump_bytes > 0) read.settings.max_bytes = compile.max_dump_bytes;
   return DumpFiles(std::move(read.settings));
 }
 
@@ -134,7 +136,7 @@ int run_compile(const Options& options) {
   }
   const std::uint64_t rss_before = peak_rss_kb();
   const std::optional<PlanSide> before = side_of_dump(*loaded);
-  DumpFiles dumps = dump_files(options);
+  DumpFiles dumps = dump_files(options, pipeline->compile);
   Result<MeasuredCompile> measured = compile_measured(*loaded, *pipeline, options.profile, &dumps);
   if (!measured.ok()) return fail(measured.error());
   const Compiled* compiled = &measured->compiled;
