@@ -57,6 +57,15 @@ MST_APART void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept 
 MST_APART void* operator new(std::size_t bytes, std::align_val_t to, const std::nothrow_t&) noexcept {
   return counted(fails() ? nullptr : std::aligned_alloc(static_cast<std::size_t>(to), rounded(bytes, to)));
 }
+// The library's forms for arrays do just this, but a sanitizer has forms of its own.
+MST_APART void* operator new[](std::size_t bytes) { return operator new(bytes); }
+MST_APART void* operator new[](std::size_t bytes, std::align_val_t to) { return operator new(bytes, to); }
+MST_APART void* operator new[](std::size_t bytes, const std::nothrow_t& none) noexcept { return operator new(bytes, none); }
+MST_APART void* operator new[](std::size_t bytes, std::align_val_t to, const std::nothrow_t& none) noexcept { return operator new(bytes, to, none); }
+MST_APART void operator delete[](void* p) noexcept { free_counted(p); }
+MST_APART void operator delete[](void* p, std::size_t) noexcept { free_counted(p); }
+MST_APART void operator delete[](void* p, std::align_val_t) noexcept { free_counted(p); }
+MST_APART void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { free_counted(p); }
 MST_APART void operator delete(void* p) noexcept { free_counted(p); }
 MST_APART void operator delete(void* p, std::size_t) noexcept { free_counted(p); }
 MST_APART void operator delete(void* p, std::align_val_t) noexcept { free_counted(p); }
