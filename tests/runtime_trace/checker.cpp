@@ -359,7 +359,8 @@ class Checker {
         const Stamp over = t.over();
         periods.push_back({&e, over == kNever ? kNever : std::max(e.stamp, over), kNever, kNever});
       } else if (!open) {
-        const Stamp decided_after = t.began != nullptr ? t.began->stamp : run.arrives;
+        // A wait or an execution that answers with a failure fails before it begins.
+        const Stamp decided_after = t.began != nullptr && t.began->stamp < e.stamp ? t.began->stamp : run.arrives;
         for (const TraceEvent* mode : modes[e.context_serial]) {
           if (returned(*mode) < decided_after) refuse("mode", "{} failed and context {} goes on, though it stops on failure", name(e), e.context);
         }

@@ -262,6 +262,9 @@ TEST(TraceChecker, AContextStopsWhereItsModeSaysSo) {
   Trace u;
   u.host(Kind::stop_mode, 0).submit(1, 0).begin(1, 0).add(Kind::failed, 1, 0);
   EXPECT_EQ(u.end(1, 0).refused(), "mode: task 0 (kernel) of stream 1 failed and context 0 goes on, though it stops on failure");
+  Trace v;  // it fails while the call that sets the mode runs, and begins when that has returned
+  v.submit(1, 0).host(Kind::stop_mode, 0).add(Kind::failed, 1, 0);
+  EXPECT_EQ(v.submit(1, 1).run(1, 0).run(1, 1).refused(), "accepted");
 }
 
 constexpr TaskKind kKernel = TaskKind::kernel, kSiteRecord = TaskKind::site_record, kSiteWait = TaskKind::site_wait, kActivate = TaskKind::activate;
