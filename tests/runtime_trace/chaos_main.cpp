@@ -66,6 +66,12 @@ std::uint64_t heap_in_use() {
   return last("<system type=\"current\"") + last("<total type=\"mmap\"") - last("<total type=\"fast\"") - last("<total type=\"rest\"");
 }
 
+// KiB that stay when the allocator has given back what it only keeps for later.
+std::uint64_t resident() {
+  malloc_trim(0);
+  return of_process("VmRSS:");
+}
+
 void run_programs(std::uint64_t seed, std::int32_t ordinal, Clock::time_point until) {
   for (; Clock::now() < until && !failed; ++seed) {
     const BackendId backend = seed % 8 == 0 ? BackendId::sim : BackendId::cpu;
@@ -127,7 +133,7 @@ int run(std::uint64_t seconds, std::uint64_t seed) {
   const Watchdog watchdog(120);
   // What a process keeps once it has run a little: allocator's arenas, thread stacks.
   run_programs(seed, 0, Clock::now() + std::chrono::seconds(std::max<std::uint64_t>(1, seconds / 10)));
-  const std::uint64_t threads = of_process("Threads:"), memory = of_process("VmRSS:"), heap = heap_in_use();
+  const std::uint64_t threads = of_process("Threads:"), memory = resident(), heap = heap_in_use();
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   const auto slice = std::chrono::seconds(15);
   for (std::uint64_t round = 1; Clock::now() < end && !failed; ++round) {
@@ -138,7 +144,7 @@ int run(std::uint64_t seconds, std::uint64_t seed) {
     }
     drivers.emplace_back(run_resets, seed + round, 2, until);
     for (std::thread& d : drivers) d.join();
-    const std::uint64_t threads_now = of_process("Threads:"), memory_now = of_process("VmRSS:"), heap_now = heap_in_use();
+    const std::uint64_t threads_now = of_process("Threads:"), memory_now = resident(), heap_now = heap_in_use();
     fmt::print("chaos: {} programs, {} resets, {} threads, {} MiB, {} KiB of heap in use\n", programs.load(), resets.load(), threads_now,
                memory_now / 1024, heap_now / 1024);
     std::fflush(stdout);

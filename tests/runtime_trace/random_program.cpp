@@ -365,15 +365,15 @@ class Program {
     instance.model.clear();
   }
 
-  // A number from one stream to another of the same thread, by an event of its own, a latch or a notify.
+  // A number from one stream to another of the same thread, by an event of its own, a latch or a notify. Where another thread
+  // may abort the stream that reads, between its wait and what it reads, nothing orders the two.
   void transfer(Random& random, const std::vector<std::uint32_t>& own, Lanes& from) {
     Lanes& to = lanes_[own[random.below(static_cast<std::uint32_t>(own.size()))]];
     std::uint64_t* const cell = new_cell();
-    if (random.one_in(3)) {
-      allow("copy", from.stream.get()->copy(cell, 8, from.number(), 8, CopyKind::device_to_device));
-    } else {
-      update(random, from, nullptr, 0, cell);
-    }
+    const KernelFunction* const loose = calm_ ? nullptr : &kLooseUpdate;
+    const bool copies = random.one_in(3);
+    if (copies) allow("copy", from.stream.get()->copy(calm_ ? cell : new_cell(), 8, from.number(), 8, CopyKind::device_to_device));
+    if (!copies || !calm_) update(random, from, nullptr, 0, cell, loose);
     const std::uint64_t value = from.expected;
     const std::uint32_t how = random.below(from.context == to.context ? 3 : 2);
     if (how == 2) {
@@ -384,7 +384,7 @@ class Program {
       if (!event.ok()) return note(to_string(event.error()));
       if (!hand_over(from.stream.get()->record(*event), to, *event)) return;
     }
-    update(random, to, cell, value, nullptr);
+    update(random, to, cell, value, nullptr, loose);
   }
 
   // Whether the stream that is to read waits for the record. One that was refused orders nothing: what writes the number
