@@ -66,7 +66,7 @@ std::uint64_t heap_in_use() {
   return last("<system type=\"current\"") + last("<total type=\"mmap\"") - last("<total type=\"fast\"") - last("<total type=\"rest\"");
 }
 
-// KiB that stay when the allocator has given back what it only keeps for later.
+// KiB that stay when the allocator has given back what it only keeps for later. It does so for its first arena alone.
 std::uint64_t resident() {
   malloc_trim(0);
   return of_process("VmRSS:");
@@ -130,6 +130,7 @@ void run_resets(std::uint64_t seed, std::int32_t ordinal, Clock::time_point unti
 }
 
 int run(std::uint64_t seconds, std::uint64_t seed) {
+  mallopt(M_ARENA_MAX, 2);
   const Watchdog watchdog(120);
   // What a process keeps once it has run a little: allocator's arenas, thread stacks.
   run_programs(seed, 0, Clock::now() + std::chrono::seconds(std::max<std::uint64_t>(1, seconds / 10)));
