@@ -47,6 +47,8 @@ bool Replay::cut() {
           begun = closed = true;
           break;
         case TaskKind::site_wait:
+          // Behind its record on one tape it has its order from the tape.
+          if (const auto at = recorded_in.find(task.site.site); at != recorded_in.end() && segments_[at->second].tape == tape) break;
           if (begun) new_segment(i);
           needs.push_back({static_cast<std::uint32_t>(segments_.size() - 1), task.site.site});
           break;
