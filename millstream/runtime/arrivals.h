@@ -21,6 +21,14 @@ class BasicArrivals {
   bool arrive(Number epoch, Number each) {
     return static_cast<Number>(made_.fetch_add(1, std::memory_order_acq_rel) + 1) == static_cast<Number>(epoch * each);
   }
+  /// Arrives only if it is the last arrival of the epoch. No arrival of the next comes before the caller makes way for it,
+  /// so the count is the caller's alone.
+  bool arrive_if_last(Number epoch, Number each) {
+    const auto all = static_cast<Number>(epoch * each);
+    if (static_cast<Number>(made_.load(std::memory_order_acquire) + 1) != all) return false;
+    made_.store(all, std::memory_order_relaxed);
+    return true;
+  }
 
  private:
   typename P::template Atomic<Number> made_{0};

@@ -28,15 +28,14 @@ bool Replay::cut() {
     if (binding.role != StreamRole::head) return false;
     // Segments are taken in order of arrival; priorities among a model's streams are the lanes' to keep.
     if (binding.lane.level != model_.bindings.front()->lane.level) return false;
-    steps_begin_.push_back(static_cast<std::uint32_t>(steps_.size()));
     heads_.push_back(static_cast<std::uint32_t>(segments_.size()));
-    segments_.push_back({tape, 0, 0, 0, 0, 0, kNone});
+    segments_.push_back({tape, static_cast<std::uint32_t>(steps_.size()), 0, 0, 0, 0, kNone});
     bool begun = false;  // the segment has tasks or a record: a wait starts the next
     bool closed = false;  // behind a record
-    const auto new_segment = [&](std::uint32_t first) {
+    const auto new_segment = [&] {
       const auto id = static_cast<std::uint32_t>(segments_.size());
       segments_.back().next = id;
-      segments_.push_back({tape, first, 0, 1, 0, 0, kNone});
+      segments_.push_back({tape, static_cast<std::uint32_t>(steps_.size()), 0, 1, 0, 0, kNone});
       begun = closed = false;
     };
     for (std::uint32_t i = 0; i < binding.tape.size(); ++i) {
@@ -49,28 +48,19 @@ bool Replay::cut() {
         case TaskKind::site_wait:
           // Behind its record on one tape it has its order from the tape.
           if (const auto at = recorded_in.find(task.site.site); at != recorded_in.end() && segments_[at->second].tape == tape) break;
-          if (begun) new_segment(i);
+          if (begun) new_segment();
           needs.push_back({static_cast<std::uint32_t>(segments_.size() - 1), task.site.site});
           break;
         case TaskKind::kernel:
         case TaskKind::copy:
         case TaskKind::fill:
-          if (closed) new_segment(i);
+          if (closed) new_segment();
           begun = true;
+          add_step(task, i);
           break;
         default:
           return false;
       }
-      const bool kernel = task.kind == TaskKind::kernel;
-      if (task.kind == TaskKind::site_record || task.kind == TaskKind::site_wait || (kernel && task.launch.kernel->body == nullptr)) {
-        steps_.push_back({nullptr, nullptr, 0, Step::Kind::nothing});
-      } else if (kernel && task.launch.blocks == 1) {
-        steps_.push_back({task.launch.kernel->body, task.arguments().data(), task.launch.bytes, Step::Kind::kernel});
-      } else {
-        steps_.push_back({nullptr, nullptr, 0, Step::Kind::task});
-      }
-      Segment& s = segments_.back();
-      s.count = i + 1 - s.first;
     }
   }
   std::vector<std::vector<std::uint32_t>> out(segments_.size());
@@ -88,6 +78,15 @@ bool Replay::cut() {
   }
   arrivals_ = std::make_unique<BasicArrivals<RealAtomics>[]>(segments_.size());
   return true;
+}
+
+void Replay::add_step(const Task& task, std::uint32_t place) {
+  ++segments_.back().count;
+  if (task.kind == TaskKind::kernel && task.launch.blocks == 1) {
+    steps_.push_back({task.launch.kernel->body, task.arguments().data(), task.launch.bytes, place});
+  } else {
+    steps_.push_back({nullptr, nullptr, 0, place});
+  }
 }
 
 bool Replay::acyclic() const {
@@ -217,25 +216,44 @@ bool Replay::asleep() const {
   return none() && inside_.load(std::memory_order_seq_cst) == 0 && none();
 }
 
+// The tape has come to the segment. True: nothing else has to come first, or has come now. Of what comes at about the same
+// time it is cheaper to wait for the arrival than for a push; not while other work is ready here.
+bool Replay::reach(std::uint32_t segment, const Slice& own) {
+  const std::uint32_t in_degree = segments_[segment].in_degree;
+  if (in_degree == 1) return true;
+  const std::uint64_t epoch = epoch_.load(std::memory_order_relaxed);
+  for (unsigned looks = 0; looks < kLooks; ++looks) {
+    if (arrivals_[segment].arrive_if_last(epoch, in_degree)) return true;
+    if (own.size.load(std::memory_order_relaxed) != 0) break;
+  }
+  return arrive(segment);
+}
+
 void Replay::run_tasks(const Segment& segment) {
   const std::atomic<bool>& dropping = model_.dropping;
   const std::atomic<bool>& stopped = model_.context->stopped;
-  const Step* const tape = steps_.data() + steps_begin_[segment.tape];
-  for (const Step *step = tape + segment.first, *const end = step + segment.count; step != end; ++step) {
-    if (step->kind == Step::Kind::nothing) continue;
-    if (dropping.load(std::memory_order_relaxed) || stopped.load(std::memory_order_relaxed)) {
-      model_.dirty.store(true, std::memory_order_relaxed);
-      return;
-    }
-    if (step->kind == Step::Kind::kernel) {
-      const Result<void> done = call_kernel(step->body, {0, 1, {step->arguments, step->bytes}});
-      if (done.ok()) continue;
-      BindingState& binding = *model_.bindings[segment.tape];
-      kernel_failed(binding.lane, binding.tape[static_cast<std::size_t>(step - tape)], done.error());
-      continue;
-    }
-    BindingState& binding = *model_.bindings[segment.tape];
-    perform(binding.lane, binding.tape[static_cast<std::size_t>(step - tape)]);
+  BindingState& binding = *model_.bindings[segment.tape];
+  const Step* step = steps_.data() + segment.first;
+  const Step* const end = step + segment.count;
+  while (step != end) {
+    const Result<void> done = call_kernels([&]() -> Result<void> {
+      for (; step != end; ++step) {
+        if (dropping.load(std::memory_order_relaxed) || stopped.load(std::memory_order_relaxed)) {
+          model_.dirty.store(true, std::memory_order_relaxed);
+          step = end;
+          break;
+        }
+        if (step->body == nullptr) {
+          perform(binding.lane, binding.tape[step->place]);
+          continue;
+        }
+        MST_TRY_VOID(step->body({0, 1, {step->arguments, step->bytes}}));
+      }
+      return {};
+    });
+    if (done.ok()) return;
+    kernel_failed(binding.lane, binding.tape[step->place], done.error());
+    ++step;
   }
 }
 

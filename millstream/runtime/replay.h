@@ -37,22 +37,19 @@ class Replay {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffffu;
+  static constexpr unsigned kLooks = 64;  // that follow at once: on some virtual machines a pause takes longer than a hand-over
 
+  // A task that is run; records and waits are the segments' edges.
   struct Step {
-    enum class Kind : std::uint32_t {
-      nothing,  // a record or a wait: the segments' edges
-      kernel,   // of one block
-      task      // any other: the tape says what
-    };
-    Result<void> (*body)(const KernelCall&);
+    Result<void> (*body)(const KernelCall&);  // of a kernel of one block; null: any other task, the tape says what
     const std::byte* arguments;
     std::uint32_t bytes;
-    Kind kind;
+    std::uint32_t place;      // on the tape
   };
   struct Segment {
     std::uint32_t tape;
-    std::uint32_t first;      // on the tape, and in steps_ at steps_begin + first
-    std::uint32_t count;      // tasks that are run; records and waits are none
+    std::uint32_t first;      // in steps_
+    std::uint32_t count;
     std::uint32_t in_degree;  // arrivals that make it ready: the segment before, and records
     std::uint32_t out_begin;  // into out_
     std::uint32_t out_count;
@@ -73,6 +70,7 @@ class Replay {
   template <class Yield>
   bool run_slice(Lane& slice, const Yield& yield);
   bool cut();
+  void add_step(const Task& task, std::uint32_t place);
   void place_tapes(std::uint32_t slices);
   bool acyclic() const;
   void push(std::uint32_t segment);
@@ -82,11 +80,11 @@ class Replay {
   bool arrive(std::uint32_t segment) {
     return arrivals_[segment].arrive(epoch_.load(std::memory_order_relaxed), segments_[segment].in_degree);
   }
+  bool reach(std::uint32_t segment, const Slice& own);
   void run_tasks(const Segment& segment);
 
   ModelState& model_;
   std::vector<Step> steps_;
-  std::vector<std::uint32_t> steps_begin_;  // by tape
   std::vector<Segment> segments_;
   std::vector<std::uint32_t> heads_;        // the first segment of each tape
   std::vector<std::uint32_t> out_;
@@ -113,11 +111,10 @@ bool Replay::run_slice(Lane& lane, const Yield& yield) {
   for (unsigned idle = 0; owns;) {
     std::uint32_t at = pop(own);
     // Its own first; another's only when it would stand still for a while.
-    if (at == kNone && idle > 64) at = find(own);
+    if (at == kNone && idle > kLooks) at = find(own);
     if (at == kNone) {
       if (++idle < 2000 && tapes_left_.load(std::memory_order_relaxed) != 0) {
-        // The first looks follow at once: on some virtual machines a pause takes longer than a hand-over does.
-        if (idle > 64) RealAtomics::relax(idle % 64);
+        if (idle > kLooks) RealAtomics::relax(idle % 64);
         if (idle % 64 == 0 && yield()) return true;
         continue;
       }
@@ -142,7 +139,7 @@ bool Replay::run_slice(Lane& lane, const Yield& yield) {
         if (tapes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) end_of_execution(model_);
         break;
       }
-      if (segments_[next].in_degree != 1 && !arrive(next)) break;
+      if (!reach(next, own)) break;
       at = next;
       if (yield()) {
         push(at);

@@ -105,9 +105,11 @@ void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
 }
 
 Result<void> run_kernel(const Task& task) {
-  KernelCall call{0, task.launch.blocks, task.arguments()};
-  for (; call.block < call.blocks; ++call.block) MST_TRY_VOID(call_kernel(task.launch.kernel->body, call));
-  return {};
+  return call_kernels([&]() -> Result<void> {
+    KernelCall call{0, task.launch.blocks, task.arguments()};
+    for (; call.block < call.blocks; ++call.block) MST_TRY_VOID(task.launch.kernel->body(call));
+    return {};
+  });
 }
 
 }  // namespace
@@ -186,9 +188,9 @@ void kernel_failed(Lane& lane, const Task& task, const Error& why) {
   fail(lane, task, std::move(error));
 }
 
-Result<void> call_kernel(Result<void> (*body)(const KernelCall&), const KernelCall& call) {
+Error kernel_threw() {
   try {
-    return body(call);
+    throw;
   } catch (const std::exception& e) {
     return Error{ErrorCode::kernel_failed, fmt::format("it threw: {}", e.what())};
   } catch (...) {

@@ -50,8 +50,17 @@ void drop_queued(Lane& lane, Error cause);
 void fail(Lane& lane, const Task& task, Error error);
 /// A failed kernel's failure.
 void kernel_failed(Lane& lane, const Task& task, const Error& error);
-/// One block; what it throws is an error.
-Result<void> call_kernel(Result<void> (*body)(const KernelCall&), const KernelCall& call);
+/// Of the exception that is being handled.
+Error kernel_threw();
+/// Calls of kernels: what they throw is an error.
+template <class F>
+Result<void> call_kernels(F calls) {
+  try {
+    return calls();
+  } catch (...) {
+    return kernel_threw();
+  }
+}
 /// Runs a host function; on the callback pool's thread, which is marked meanwhile.
 void call_host_func(Lane& lane, Task& task);
 /// Whether the calling thread runs a host function.

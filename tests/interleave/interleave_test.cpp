@@ -597,9 +597,30 @@ struct OrderedArrivals {
   explicit OrderedArrivals(Number before) : made(before) {}
   bool arrive(Number epoch, Number each) { return static_cast<Number>(made.fetch_add(1) + 1) >= static_cast<Number>(epoch * each); }
 };
+// The last arrival that looks before it arrives leaves no trace in the count.
+template <class P, class Number>
+struct UncountedArrivals {
+  explicit UncountedArrivals(Number before) : made(before) {}
+  bool arrive(Number epoch, Number each) { return static_cast<Number>(made.fetch_add(1) + 1) == static_cast<Number>(epoch * each); }
+  bool arrive_if_last(Number epoch, Number each) { return static_cast<Number>(made.load() + 1) == static_cast<Number>(epoch * each); }
+  typename P::template Atomic<Number> made;
+};
+// Writes the count down whether it is the last or not.
+template <class P, class Number>
+struct HastyArrivals {
+  explicit HastyArrivals(Number before) : made(before) {}
+  bool arrive(Number epoch, Number each) { return static_cast<Number>(made.fetch_add(1) + 1) == static_cast<Number>(epoch * each); }
+  bool arrive_if_last(Number epoch, Number each) {
+    const auto before = made.load();
+    made.store(static_cast<Number>(before + 1));
+    return static_cast<Number>(before + 1) == static_cast<Number>(epoch * each);
+  }
+  typename P::template Atomic<Number> made;
+};
 
 // Segments that all must have run before the joint one, which begins the next epoch; the epochs go over the end of a byte.
-template <class P, template <class, class> class Arrivals, std::size_t Before, int Epochs>
+// The first of them looks a few times whether it is the last before it arrives.
+template <class P, template <class, class> class Arrivals, std::size_t Before, int Epochs, int Looks>
 struct EpochModel {
   using Byte = std::uint8_t;
   static constexpr Byte kFirst = 255;  // the next is 0
@@ -612,20 +633,28 @@ struct EpochModel {
     for (int round = 0; round < Epochs; ++round) {
       for (unsigned wait = 0; done.load() < round; ++wait) P::relax(wait);
       ++ran[i];
-      if (!arrivals.arrive(epoch.load(), Before)) continue;
+      if (!arrive(i)) continue;
       for (const int n : ran) require(n == round + 1, "the joint segment runs before the epoch's others");
       epoch.store(static_cast<Byte>(epoch.load() + 1));
       require(done.fetch_add(1) == round, "the joint segment runs twice in an epoch");
     }
+  }
+  bool arrive(std::size_t i) {
+    if constexpr (Looks > 0) {
+      for (int look = 0; i == 0 && look < Looks; ++look) {
+        if (arrivals.arrive_if_last(epoch.load(), Before)) return true;
+      }
+    }
+    return arrivals.arrive(epoch.load(), Before);
   }
   std::optional<std::string> wrong() const {
     if (done.load() == Epochs) return std::nullopt;
     return fmt::format("the joint segment ran in {} of {} epochs", done.load(), Epochs);
   }
 };
-template <class P, template <class, class> class Arrivals, std::size_t Before, int Epochs>
+template <class P, template <class, class> class Arrivals, std::size_t Before, int Epochs, int Looks = 0>
 Program epochs() {
-  auto m = std::make_shared<EpochModel<P, Arrivals, Before, Epochs>>();
+  auto m = std::make_shared<EpochModel<P, Arrivals, Before, Epochs, Looks>>();
   Program p{{}, [m] { return m->wrong(); }};
   for (std::size_t i = 0; i < Before; ++i) p.threads.push_back([m, i] { m->run(i); });
   return p;
@@ -634,6 +663,10 @@ Program epochs() {
 TEST(Interleave, ArrivalsOverEpochsThatWrap) {
   expect_sound("two arrivals an epoch, over the wrap", epochs<Sound, rt::BasicArrivals, 2, 3>);
   expect_sound("three arrivals an epoch, over the wrap", epochs<Sound, rt::BasicArrivals, 3, 2>);
+  expect_sound("two arrivals an epoch, one of them looks twice first", epochs<Sound, rt::BasicArrivals, 2, 3, 2>);
+  expect_sound("three arrivals an epoch, one of them looks once first", epochs<Sound, rt::BasicArrivals, 3, 2, 1>);
+  expect_caught("a last arrival that is not counted", epochs<Sound, UncountedArrivals, 2, 3, 2>);
+  expect_caught("an arrival counted by a look that is not the last", epochs<Sound, HastyArrivals, 2, 3, 1>);
   expect_caught("arrivals over the wrap, compared by order", epochs<Sound, OrderedArrivals, 3, 2>);
   expect_caught("arrivals over the wrap, the counter without atomic steps", epochs<Broken, rt::BasicArrivals, 2, 3>);
 }
