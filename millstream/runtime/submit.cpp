@@ -38,20 +38,19 @@ Error stopped(const char* call, ContextState& context) {
 
 namespace {
 
-Result<void> push(const char* call, StreamState& stream, Task& task, bool last) {
+Result<void> push(const char* call, StreamState& stream, const Task& task, bool last) {
   Lane& lane = stream.lane;
   bool first = false;
   {
     const std::lock_guard lock(lane.queue.lock);
     if (stream.closed.load(std::memory_order_relaxed)) return closed_handle(call, stream.name());
+    Task* const queued = lane.queue.push(task);
+    if (queued == nullptr) return Error{ErrorCode::no_memory, fmt::format("{}: no memory for the queue of {}", call, stream.name())};
     const std::uint64_t sequence = lane.submitted.load(std::memory_order_relaxed);
-    task.sequence = sequence;
-    if (!lane.queue.push(task)) {
-      return Error{ErrorCode::no_memory, fmt::format("{}: no memory for the queue of {}", call, stream.name())};
-    }
+    queued->sequence = sequence;
     lane.submitted.store(sequence + 1, std::memory_order_release);
     if (last) stream.closed.store(true, std::memory_order_seq_cst);
-    if (lane.context.device.trace.on()) lane.context.device.trace.submitted(lane, task);
+    if (lane.context.device.trace.on()) lane.context.device.trace.submitted(lane, *queued);
     first = lane.token.add();
   }
   if (first) lane.context.device.machine->make_ready(lane);

@@ -26,19 +26,20 @@ bool TaskQueue::reserve() {
   return first_ != nullptr;
 }
 
-bool TaskQueue::push(const Task& task) {
-  if (!reserve()) return false;
+Task* TaskQueue::push(const Task& task) {
+  if (!reserve()) return nullptr;
   if (tail_index_ == kTasks) {
     Block* block = spare_.exchange(nullptr, std::memory_order_acquire);
     if (block == nullptr) block = new_block();
-    if (block == nullptr) return false;
+    if (block == nullptr) return nullptr;
     block->next = nullptr;
     tail_->next = block;
     tail_ = block;
     tail_index_ = 0;
   }
-  tail_->tasks[tail_index_++] = task;
-  return true;
+  Task* const place = &tail_->tasks[tail_index_++];
+  *place = task;
+  return place;
 }
 
 Task& TaskQueue::front() {

@@ -17,8 +17,8 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  /// Producers, with the lock held. False: the system gives no memory; nothing changed.
-  bool push(const Task& task);
+  /// Producers, with the lock held: where the task lies now. Null: the system gives no memory; nothing changed.
+  Task* push(const Task& task);
   /// Makes the first block, so that the first push allocates nothing.
   bool reserve();
   /// Consumer: the first task. There is one.
