@@ -25,7 +25,10 @@ uint32_t mst_block_count(void);
 
 #ifdef __cplusplus
 }
+#endif
 
+/* MST_LAUNCH needs C++17. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -92,7 +95,10 @@ class Launch {
       kernel(read<A>(block + Layout<R (*)(A...), A...>::template offset<I + 1>())...);
       return 0;
     } else {
-      return static_cast<int>(kernel(read<A>(block + Layout<R (*)(A...), A...>::template offset<I + 1>())...));
+      // Not 0 stays not 0 when it becomes an int.
+      const R result = kernel(read<A>(block + Layout<R (*)(A...), A...>::template offset<I + 1>())...);
+      const int number = static_cast<int>(result);
+      return result == R() ? 0 : number != 0 ? number : 1;
     }
   }
   static int run(const void *arguments) {

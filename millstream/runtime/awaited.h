@@ -81,17 +81,17 @@ class Completion final : public Awaited {
   std::uint64_t time_ns = 0;
   std::uint64_t serial = 0;      ///< of this record in a trace; 0: not traced
   std::unique_ptr<Error> error;  ///< the record was dropped, the execution failed
-  std::uint32_t context = 0;     ///< of the stream whose record was dropped
+  std::uint64_t context = 0;     ///< ContextState::id of the stream whose record was dropped
 
   What what() const { return what_; }
   std::uint32_t number() const { return number_; }
   /// Returns who waited. A latch that is set stays as it is, but a good record makes up for one that was dropped.
-  Waiter* publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint32_t of_context);
+  Waiter* publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint64_t of_context);
   void reset();
 
   struct Failure {
     Error error;
-    std::uint32_t context = 0;
+    std::uint64_t context = 0;
   };
   /// Of what has been published.
   std::optional<Failure> failure();

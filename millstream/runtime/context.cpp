@@ -39,7 +39,15 @@ Result<void> alive(const char* call, const ContextState& context) {
 
 }  // namespace
 
-Stream Context::default_stream() const { return Stream(state_->default_stream, false); }
+Stream Context::default_stream() const {
+  std::shared_ptr<StreamState> stream = state_->live_default_stream();
+  if (!stream) {  // the context has ended: a stream that refuses every call
+    stream = std::make_shared<StreamState>(state_, 0, 0);
+    stream->is_default = true;
+    stream->closed.store(true, std::memory_order_release);
+  }
+  return Stream(std::move(stream), false);
+}
 
 Result<Stream> Context::create_stream(const StreamOptions& options) {
   constexpr const char* kCall = "Context::create_stream";

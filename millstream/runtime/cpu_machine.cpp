@@ -144,7 +144,7 @@ class CpuMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     const std::lock_guard lock(watch_mutex_);
-    timers_.insert({Clock::now() + Nanoseconds(after_ns), lane.stream.shared_from_this(), &lane, park});
+    timers_.insert({Clock::now() + Nanoseconds(after_ns), keeper(lane), &lane, park});
     changed_.notify_one();
   }
 
@@ -297,7 +297,7 @@ class CpuMachine final : public Machine {
 
   struct Timer {
     Clock::time_point at;
-    std::shared_ptr<StreamState> owner;
+    std::shared_ptr<const void> owner;
     Lane* lane;
     std::uint64_t park;
     bool operator<(const Timer& other) const { return at < other.at; }

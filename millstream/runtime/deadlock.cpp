@@ -31,7 +31,7 @@ std::string name(const Lane& lane) {
 std::string describe(const Lane& lane, const Task& head, const std::string& awaited) {
   const std::string last = lane.last_kind == TaskKind::marker
                                ? std::string("before any other task")
-                               : fmt::format("after task {} ({})", lane.last_sequence, lane.last_name);
+                               : fmt::format("after task {} ({})", lane.last_sequence, std::string_view(lane.last_name.data(), lane.last_name_size));
   return fmt::format("{} of context {} waits for {} at task {}, {}", name(lane), lane.context.number, awaited, head.sequence, last);
 }
 
@@ -193,8 +193,9 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
     out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
-               .note(fmt::format("no queued task of device {} records it", device.number))
-               .help("record it, or let the wait have a time-out"));
+               .note(fmt::format("no queued task of device {} records it, and none came in {} ms (`orphan_wait_ms`)", device.number,
+                                 device.profile.orphan_wait_ms))
+               .help("record it, or let the wait have a deadline (acl has none)"));
   }
   if (out.waits.empty()) return std::nullopt;
   return out;

@@ -56,6 +56,10 @@ Error not_open(const char* call) {
 // Out of the registry: every context drained and gone.
 Result<void> shut(const char* call, DeviceState& device) {
   std::optional<Error> deadlock;
+  {
+    const std::lock_guard lock(device.contexts_mutex);
+    device.closed = true;  // other owners may have it still
+  }
   for (auto contexts = device.live_contexts(); !contexts.empty(); contexts = device.live_contexts()) {
     // Those that were created first; the primary context is the oldest.
     for (auto it = contexts.rbegin(); it != contexts.rend(); ++it) {
@@ -119,7 +123,14 @@ Device::~Device() {
   (void)closed;  // nobody is left to be told
 }
 
-Context Device::primary() const { return Context(state_->live_contexts().front(), false); }
+Context Device::primary() const {
+  const auto contexts = state_->live_contexts();
+  if (!contexts.empty() && contexts.front()->primary) return Context(contexts.front(), false);
+  // Another owner has reset the device: a context that refuses every call.
+  auto closed = std::make_shared<ContextState>(state_, 0);
+  closed->closed.store(true, std::memory_order_release);
+  return Context(std::move(closed), false);
+}
 
 Result<Context> Device::create_context() {
   constexpr const char* kCall = "Device::create_context";

@@ -38,6 +38,7 @@ class Device {
   Device& operator=(Device&&) noexcept;
   ~Device();
 
+  /// Not after a reset of this Device. When another owner has reset the device by force: a closed context.
   Context primary() const;
   /// Errors: no_more_streams (its default stream).
   Result<Context> create_context();

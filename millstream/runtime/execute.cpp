@@ -250,7 +250,7 @@ Admission admit_on_tape(Lane& lane, Task& task) {
   const auto failure = completion.failure();
   if (!failure) return Admission::run;
   Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), failure->error.message)};
-  if (failure->context != lane.context.number) {
+  if (failure->context != lane.context.id) {
     fail(lane, task, std::move(error));
     return Admission::run;
   }

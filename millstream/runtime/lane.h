@@ -2,6 +2,7 @@
 // A lane is what workers schedule: the tasks of one stream, run one after the other by whoever holds its token.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -44,7 +45,8 @@ struct Lane : Waiter {
 
   // The token holder's.
   TaskKind last_kind = TaskKind::marker;  ///< of the last one that ran, for reports
-  std::string_view last_name;
+  std::array<char, 40> last_name{};       ///< its beginning; the kernel may be gone
+  std::uint32_t last_name_size = 0;
   std::uint64_t last_sequence = 0;
   std::uint64_t arrived_ns = 0;           ///< virtual: when it came to its first task
   std::uint32_t slot = 0;                 ///< virtual: of the engine that its launch takes

@@ -99,12 +99,13 @@ bool jumps(const BindingState& binding) {
 
 Result<void> end_model(const char* call, ModelState& model) {
   const std::shared_ptr<ModelState> keep = model.shared_from_this();
+  // What a thread is building at this moment it builds to the end, and changes no phase afterwards. Of two that end the model the
+  // second returns when the first is done: nothing of the model is used any more then.
+  const std::lock_guard builders(model.build);
   {
     const std::lock_guard lock(model.context->executions_mutex);
     if (model.phase.exchange(Phase::closed, std::memory_order_acq_rel) == Phase::closed) return closed_handle(call, name(model));
   }
-  // What a thread is building at this moment it builds to the end; who comes later sees that the model is closed.
-  const std::lock_guard builders(model.build);
   wait_for_executions(model);
   for (unsigned round = 0; model.replay && !model.replay->asleep(); ++round) RealAtomics::relax(round);
   // Its last worker may still be leaving the tape.
@@ -132,6 +133,8 @@ Result<Model> Context::begin_model() {
   }
   auto model = std::make_shared<ModelState>(state_, *number);
   const std::lock_guard lock(state_->models_mutex);
+  // Under the lock: who ends the context ends the models that stand in the list after it has closed it.
+  if (state_->closed.load(std::memory_order_seq_cst)) return closed_handle(kCall, fmt::format("context {}", state_->number));
   state_->models.push_back(model);
   return Model(std::move(model));
 }
@@ -173,6 +176,7 @@ Result<void> Model::bind(Stream& stream, StreamRole role) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is not persistent", kCall, s.name())}.help("create it with `persistent`, in acl with the flag ACL_STREAM_PERSISTENT");
   }
   const std::lock_guard tapes(s.tapes_mutex);
+  if (s.closed.load(std::memory_order_acquire)) return closed_handle(kCall, s.name());
   for (const auto& b : s.bindings) {
     // A shared stream has a tape for each of its models, one at a time being built: this one, if it is bound already.
     if (s.shared && b->model->phase.load(std::memory_order_acquire) != Phase::building) continue;
@@ -260,7 +264,8 @@ Result<void> Model::execute(Deadline deadline) {
   MST_TRY_VOID(alive(kCall, *state_));
   if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
   MST_TRY_VOID(executable(kCall, *state_));
-  const std::shared_ptr<StreamState> stream = state_->context->default_stream;
+  const std::shared_ptr<StreamState> stream = state_->context->live_default_stream();
+  if (!stream) return closed_handle(kCall, fmt::format("context {}", state_->context->number));
   MST_TRY(const Ref<Completion> completion, ask_through(kCall, *state_, *stream, false));
   MST_TRY_VOID(wait_host(kCall, *stream, *completion, deadline));
   if (completion->error) return *completion->error;

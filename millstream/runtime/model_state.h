@@ -60,7 +60,7 @@ class LabelState {
 };
 
 /// A stream on a model: the tape that the model runs there. Belongs to the stream, which may outlive the model.
-struct BindingState {
+struct BindingState : std::enable_shared_from_this<BindingState> {
   BindingState(const std::shared_ptr<StreamState>& s, ModelState& m, StreamRole r);
   ~BindingState();
   StreamState& stream;

@@ -46,8 +46,15 @@ StreamState::StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n
 
 std::string StreamState::name() const { return is_default ? fmt::format("the default stream {}", number) : fmt::format("stream {}", number); }
 
+namespace {
+std::uint64_t next_context_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+}  // namespace
+
 ContextState::ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n)
-    : device_keeper(d), device(*d), number(n), serial(d->trace.new_object()) {}
+    : device_keeper(d), device(*d), number(n), serial(d->trace.new_object()), id(next_context_id()) {}
 
 std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
   const std::lock_guard lock(streams_mutex);

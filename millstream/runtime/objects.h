@@ -107,12 +107,17 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   DeviceState& device;
   const std::uint32_t number;
   const std::uint64_t serial;  ///< in traces
+  const std::uint64_t id;      ///< of the process: no other context of any device has it
   bool primary = false;
   std::atomic<bool> closed{false};
 
-  std::shared_ptr<StreamState> default_stream;
   std::mutex streams_mutex;
   std::vector<std::shared_ptr<StreamState>> streams;  ///< the live ones, default first
+  std::shared_ptr<StreamState> default_stream;        ///< until the context has ended
+  std::shared_ptr<StreamState> live_default_stream() {
+    const std::lock_guard lock(streams_mutex);
+    return default_stream;
+  }
 
   std::atomic<bool> stops{false};    ///< set by the first stream whose mode is stop
   std::atomic<bool> stopped{false};  ///< a task failed since
@@ -163,6 +168,7 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
 
   std::mutex contexts_mutex;
   std::vector<std::shared_ptr<ContextState>> contexts;
+  bool closed = false;  ///< takes no contexts any more
   std::vector<std::shared_ptr<ContextState>> live_contexts();
 };
 

@@ -9,6 +9,11 @@ namespace millstream::rt {
 std::unique_ptr<Replay> Replay::compile(ModelState& model, std::uint32_t slices) {
   std::unique_ptr<Replay> replay(new Replay(model));
   if (slices == 0 || !replay->cut() || !replay->acyclic()) return nullptr;
+  // Its lanes count what they run, and end it.
+  const std::uint64_t most = model.context->device.profile.max_tasks_per_execution;
+  std::uint64_t tasks = 0;
+  for (const auto& binding : model.bindings) tasks += binding->tape.size();
+  if (most != 0 && tasks > most) return nullptr;
   replay->place_tapes(std::min(slices, static_cast<std::uint32_t>(model.bindings.size())));
   return replay;
 }
@@ -165,11 +170,13 @@ void Replay::place_tapes(std::uint32_t slices) {
 }
 
 void Replay::begin() {
+  users_.enter();
   tapes_left_.store(static_cast<std::uint32_t>(heads_.size()), std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_relaxed);
   for (const std::uint32_t head : heads_) {
     if (segments_[head].in_degree == 0) push(head);
   }
+  users_.leave();
 }
 
 void Replay::push(std::uint32_t segment) {
@@ -190,7 +197,9 @@ void Replay::push(std::uint32_t segment) {
 }
 
 void Replay::wake(Slice& slice) {
-  if (slice.awake.wake()) model_.context->device.machine->make_ready(*slice.lane);
+  if (!slice.awake.wake()) return;
+  users_.enter();
+  model_.context->device.machine->make_ready(*slice.lane);
 }
 
 std::uint32_t Replay::pop(Slice& slice) {
@@ -208,12 +217,6 @@ std::uint32_t Replay::find(Slice& own) {
   std::uint32_t at = pop(own);
   for (std::size_t i = 0; at == kNone && i < slices_.size(); ++i) at = pop(*slices_[i]);
   return at;
-}
-
-bool Replay::asleep() const {
-  const auto none = [&] { return std::none_of(slices_.begin(), slices_.end(), [](const auto& s) { return s->awake.load(std::memory_order_seq_cst); }); };
-  // A slice that leaves looks for work once more after it has said that it sleeps.
-  return none() && inside_.load(std::memory_order_seq_cst) == 0 && none();
 }
 
 // The tape has come to the segment. True: nothing else has to come first, or has come now. Of what comes at about the same

@@ -12,23 +12,25 @@
 #include "millstream/runtime/arrivals.h"
 #include "millstream/runtime/awake.h"
 #include "millstream/runtime/model_state.h"
+#include "millstream/runtime/users.h"
 
 namespace millstream::rt {
 
 class Replay {
  public:
   /// Null: the model has control flow, host functions, waits for what it does not record, streams of several priorities,
-  /// or a cycle; the lanes of its tapes run it. `slices`: workers that may run it at once; 0: none may. O(tasks).
+  /// more tasks than an execution may run, or a cycle; the lanes of its tapes run it. `slices`: workers that may run it at once; 0: none may. O(tasks).
   static std::unique_ptr<Replay> compile(ModelState& model, std::uint32_t slices);
   ~Replay();
 
   /// The next execution. One at a time; `end_of_execution(model)` is called when it is over.
   void begin();
-  /// By the worker that holds a slice: runs segments until none is ready, or (true) other lanes are to have the worker.
+  /// By the worker that holds a slice: runs segments until none is ready, or (true) other lanes are to have the worker, which
+  /// then makes the slice ready again.
   template <class Yield>
   bool run(Lane& slice, const Yield& yield);
-  /// No worker is inside.
-  bool asleep() const;
+  /// Nobody is inside, or will be before the next execution.
+  bool asleep() const { return users_.none(); }
 
   /// The slice of each tape: those that hand over to each other often share one, as long as no slice gets more than its
   /// share of the tasks. `between[a][b]`: hand-overs between the two, in either direction.
@@ -93,14 +95,13 @@ class Replay {
   std::vector<std::unique_ptr<Slice>> slices_;
   std::atomic<std::uint64_t> epoch_{0};
   std::atomic<std::uint32_t> tapes_left_{0};
-  std::atomic<std::uint32_t> inside_{0};    // workers in `run`
+  BasicUsers<RealAtomics> users_;           // slices that were made ready and whose run has not ended, and threads in `begin`
 };
 
 template <class Yield>
 bool Replay::run(Lane& lane, const Yield& yield) {
-  inside_.fetch_add(1, std::memory_order_seq_cst);
   const bool yields = run_slice(lane, yield);
-  inside_.fetch_sub(1, std::memory_order_seq_cst);
+  if (!yields) users_.leave();
   return yields;
 }
 

@@ -42,7 +42,7 @@ Error cause_of_drop(Lane& lane, const Task& task) {
 // A wait whose record was dropped. In the same context what waits goes too; elsewhere the wait alone fails.
 Admission after_failed_record(Lane& lane, const Task& task, const Completion& completion, const Completion::Failure& failure) {
   Error error{ErrorCode::context_stopped, fmt::format("{} was never recorded: {}", completion.describe(), failure.error.message)};
-  const bool here = failure.context == lane.context.number;
+  const bool here = failure.context == lane.context.id;
   if (here) error.code = failure.error.code;
   if (here) give_up_queued(lane, error);
   fail(lane, task, std::move(error));
@@ -101,7 +101,7 @@ void publish(Lane& lane, Task& task, std::unique_ptr<Error> error) {
   DeviceState& device = lane.context.device;
   if (task.sync.counted) device.event_ids.give_back();
   if (task.kind == TaskKind::marker) lane.synced.store(task.sequence + 1, std::memory_order_release);
-  wake_all(task.sync.completion->publish(task.sync.timed ? device.machine->now_ns() : 0, std::move(error), lane.context.number));
+  wake_all(task.sync.completion->publish(task.sync.timed ? device.machine->now_ns() : 0, std::move(error), lane.context.id));
 }
 
 Result<void> run_kernel(const Task& task) {
@@ -110,6 +110,13 @@ Result<void> run_kernel(const Task& task) {
     for (; call.block < call.blocks; ++call.block) MST_TRY_VOID(task.launch.kernel->body(call));
     return {};
   });
+}
+
+Error waited_in_vain(const Task& task) {
+  const bool notify = task.kind == TaskKind::notify_wait;
+  const Awaited& awaited = notify ? static_cast<const Awaited&>(*task.notify.notify) : *task.sync.completion;
+  const std::uint64_t ns = notify ? task.notify.timeout_ns : task.sync.timeout_ns;
+  return Error{ErrorCode::wait_timeout, fmt::format("waited {} us for {} in vain", static_cast<double>(ns) / 1000.0, awaited.describe())};
 }
 
 }  // namespace
@@ -121,6 +128,11 @@ bool dropped(const Lane& lane, const Task& task) {
     return lane.binding->model->dropping.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
   }
   return task.sequence < lane.drop_until.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
+}
+
+std::shared_ptr<const void> keeper(Lane& lane) {
+  if (lane.binding != nullptr) return lane.binding->shared_from_this();
+  return lane.stream.shared_from_this();
 }
 
 void wake_all(Waiter* list) {
@@ -157,7 +169,7 @@ void drop_queued(Lane& lane, Error cause) {
 
 void fail(Lane& lane, const Task& task, Error error) {
   ContextState& context = lane.context;
-  TaskError e{std::move(error), lane.stream.number, task.sequence, std::string(task.name()),
+  TaskError e{std::move(error), lane.stream.number, lane.stream.serial, task.sequence, std::string(task.name()),
               context.device.error_order.fetch_add(1, std::memory_order_relaxed)};
   bool stops = false;
   if (lane.binding != nullptr) {
@@ -198,11 +210,11 @@ Error kernel_threw() {
   }
 }
 
-Admission admit(Lane& lane, Task& task) {
+Admission admit(Lane& lane, Task& task, bool again) {
   if (lane.wake != Wake::published) {
     const Wake why = std::exchange(lane.wake, Wake::published);
     if (why == Wake::timed_out || why == Wake::deadlocked) {
-      const Error error = lane.wake_error ? *lane.wake_error : Error{ErrorCode::wait_timeout, "the wait's time was over"};
+      const Error error = lane.wake_error ? *lane.wake_error : waited_in_vain(task);
       if (lane.binding != nullptr) {
         drop_execution(*lane.binding->model, error);
       } else {
@@ -213,7 +225,7 @@ Admission admit(Lane& lane, Task& task) {
     }
   }
   // A lane that a notify's record let pass has used that record up.
-  if (dropped(lane, task) || (lane.binding != nullptr && runs_away(lane, task))) {
+  if (dropped(lane, task) || (lane.binding != nullptr && !again && runs_away(lane, task))) {
     lane.woken = false;
     return Admission::drop;
   }
@@ -297,7 +309,9 @@ void discard(Lane& lane, Task& task) {
 void retire(Lane& lane, Task& task) {
   if (task.kind != TaskKind::marker) {
     lane.last_kind = task.kind;
-    lane.last_name = task.name();
+    const std::string_view name = task.name().substr(0, lane.last_name.size());
+    std::copy(name.begin(), name.end(), lane.last_name.begin());
+    lane.last_name_size = static_cast<std::uint32_t>(name.size());
     lane.last_sequence = task.sequence;
   }
   if (lane.binding != nullptr) {

@@ -14,7 +14,8 @@ enum class Admission : std::uint8_t {
 };
 
 /// Looks at the lane's first task. Waits park here; a lane that was woken comes here again with the same task.
-Admission admit(Lane& lane, Task& task);
+/// `again`: a launch that was admitted already and waited for its engine since.
+Admission admit(Lane& lane, Task& task, bool again = false);
 /// The task's effect; failures are recorded in the context and may stop it.
 void perform(Lane& lane, Task& task);
 /// Instead of its effect: what waits for it is told.
@@ -37,6 +38,8 @@ Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns
   return Admission::run;
 }
 
+/// What keeps the lane: its stream, or the tape that it is of.
+std::shared_ptr<const void> keeper(Lane& lane);
 /// Wakes a list of waiters, lanes and hosts, in order.
 void wake_all(Waiter* list);
 /// Lets a lane that was taken out of what it waits for go on.

@@ -71,7 +71,7 @@ Stream::~Stream() {
   Result<void> closed = end_stream("Stream::~Stream", *state_, Close::drain);
   if (closed.ok() || closed.error().code == ErrorCode::bad_handle) return;
   const std::lock_guard lock(state_->context->errors_mutex);
-  state_->context->errors.push_back({std::move(closed).error(), state_->number, 0, "unreported at its end",
+  state_->context->errors.push_back({std::move(closed).error(), state_->number, state_->serial, 0, "unreported at its end",
                                      state_->context->device.error_order.fetch_add(1, std::memory_order_relaxed)});
 }
 
@@ -163,9 +163,12 @@ Result<void> Stream::wait(const Event& event, Deadline deadline) {
   MST_TRY(const std::uint64_t timeout, wait_ns(kCall, deadline));
   if (!e.waitable) {
     return Error{ErrorCode::bad_state, fmt::format("{}: event {} was made without the flag for streams to wait", kCall, e.number)}.help(
-        "create it with `sync`");
+        "create it with `sync`, in acl with the flag ACL_EVENT_SYNC");
   }
-  if (state_->persistent) return append_wait(kCall, *state_, event.state());
+  if (state_->persistent) {
+    if (deadline) return Error{ErrorCode::unsupported, fmt::format("{}: a deadline for a model's wait", kCall)}.help("wait without one; the execution may have one");
+    return append_wait(kCall, *state_, event.state());
+  }
   Ref<Completion> completion = e.last_record();
   if (!completion) return {};  // a snapshot without a record: nothing before it
   Task task;

@@ -29,7 +29,7 @@ enum class FailureMode : std::uint8_t { proceed = 0, stop = 1 };
 enum class Close : std::uint8_t { drain, drop };
 
 struct StreamOptions {
-  std::optional<std::int32_t> priority;  ///< the device's greatest if not given
+  std::optional<std::int32_t> priority = std::nullopt;  ///< the device's greatest if not given
   bool fast_launch = false;              ///< the queue's first block is made now
   bool fast_sync = false;                ///< synchronize spins
   bool persistent = false;               ///< tasks are recorded for a model
@@ -63,7 +63,7 @@ class Stream {
   /// Errors: wrong_context for an event of another context; no_event.
   Result<void> record(Event& event);
   /// Foreign events are allowed. A snapshot that was never recorded: nothing to wait for. Errors: bad_state for an
-  /// event without `sync`; bad_value for a deadline of nothing.
+  /// event without `sync`; bad_value for a deadline of nothing; unsupported for one on a persistent stream.
   Result<void> wait(const Event& event, Deadline deadline = never);
   /// Clears a latch's bit. Errors: bad_state for a snapshot; wrong_context.
   Result<void> reset(Event& event);

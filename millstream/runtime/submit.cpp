@@ -25,6 +25,11 @@ Error closed_handle(const char* call, const std::string& what) {
   return Error{ErrorCode::bad_handle, fmt::format("{}: {} was destroyed", call, what)}.help("use a live one");
 }
 
+namespace {
+constexpr const char* kHowToGoOn = "Context::recover (acl has none: reset the device), or destroy the context";
+constexpr std::size_t kNamed = 3;  // failures behind the first that a report words
+}  // namespace
+
 Error stopped(const char* call, ContextState& context) {
   const std::lock_guard lock(context.errors_mutex);
   Error error{ErrorCode::context_stopped, fmt::format("{}: context {} has stopped", call, context.number)};
@@ -33,7 +38,7 @@ Error stopped(const char* call, ContextState& context) {
     error.note(fmt::format("task {} ({}) of stream {} failed: {}", cause.sequence, cause.task, cause.stream,
                            to_string(Error{cause.error.code, cause.error.message}).substr(7)));
   }
-  return std::move(error).help("Context::recover, or destroy the context");
+  return std::move(error).help(kHowToGoOn);
 }
 
 namespace {
@@ -119,18 +124,25 @@ void wait_for_end(StreamState& stream) {
 
 Result<void> take_error(ContextState& context, const StreamState* stream) {
   const std::lock_guard lock(context.errors_mutex);
-  if (context.cause && (stream == nullptr || context.cause->stream == stream->number)) {
-    std::erase_if(context.errors, [&](const TaskError& e) { return stream == nullptr || e.stream == stream->number; });
-    return context.cause->error;  // stays until recover()
+  if (context.cause && (stream == nullptr || context.cause->stream_serial == stream->serial)) {
+    std::erase_if(context.errors, [&](const TaskError& e) { return stream == nullptr || e.stream_serial == stream->serial; });
+    const TaskError& cause = *context.cause;  // stays until recover()
+    return Error(cause.error)
+        .note(fmt::format("task {} ({}) of stream {}", cause.sequence, cause.task, cause.stream))
+        .note(fmt::format("context {} has stopped: it dropped what was queued, and takes nothing", context.number))
+        .help(kHowToGoOn);
   }
   std::optional<Error> first;
   std::size_t more = 0;
   for (auto it = context.errors.begin(); it != context.errors.end();) {
-    if (stream != nullptr && it->stream != stream->number) {
+    if (stream != nullptr && it->stream_serial != stream->serial) {
       ++it;
       continue;
     }
-    if (first) {
+    if (first && more < kNamed) {
+      ++more;
+      first->note(fmt::format("and task {} ({}) of stream {}: {}", it->sequence, it->task, it->stream, it->error.message));
+    } else if (first) {
       ++more;
     } else {
       first = it->error;
@@ -139,7 +151,7 @@ Result<void> take_error(ContextState& context, const StreamState* stream) {
     it = context.errors.erase(it);
   }
   if (!first) return {};
-  if (more != 0) first->note(fmt::format("and {} more failed", more));
+  if (more > kNamed) first->note(fmt::format("and {} more failed", more - kNamed));
   return std::move(*first);
 }
 
@@ -160,17 +172,36 @@ void sweep(ContextState& context) {
   for (const auto& s : ended) context.device.stream_numbers.give_back(s->number);
 }
 
-Result<void> end_stream(const char* call, StreamState& stream, Close how) {
-  if (stream.persistent) {
-    const std::lock_guard lock(stream.tapes_mutex);
-    if (!stream.bindings.empty()) {
-      return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {}", call, stream.name(), stream.bindings.front()->model->number)}.help(
-          "unbind it, or destroy the model, first");
-    }
+namespace {
+
+// A persistent stream runs no tasks of its own: it ends at once, unless it is bound. Nothing binds it afterwards.
+Result<void> close_persistent(const char* call, StreamState& stream) {
+  const std::lock_guard lock(stream.tapes_mutex);
+  if (!stream.bindings.empty()) {
+    return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {}", call, stream.name(), stream.bindings.front()->model->number)}.help(
+        "unbind it, or destroy the model, first");
   }
+  if (stream.closed.exchange(true, std::memory_order_seq_cst)) return closed_handle(call, stream.name());
+  return {};
+}
+
+// Its number goes back with it, once: the context may be ended at the same time.
+void take_out(ContextState& context, const std::shared_ptr<StreamState>& stream) {
+  {
+    const std::lock_guard lock(context.streams_mutex);
+    if (std::erase(context.streams, stream) == 0) return;
+  }
+  context.device.stream_numbers.give_back(stream->number);
+}
+
+}  // namespace
+
+Result<void> end_stream(const char* call, StreamState& stream, Close how) {
   ContextState& context = stream.lane.context;
   const std::shared_ptr<StreamState> keep = stream.shared_from_this();
-  if (how == Close::drop) {
+  if (stream.persistent) {
+    MST_TRY_VOID(close_persistent(call, stream));
+  } else if (how == Close::drop) {
     {
       const std::lock_guard lock(stream.lane.queue.lock);
       if (stream.closed.exchange(true, std::memory_order_seq_cst)) return closed_handle(call, stream.name());
@@ -183,16 +214,13 @@ Result<void> end_stream(const char* call, StreamState& stream, Close how) {
     }
     sweep(context);
     return error;
+  } else {
+    MST_TRY(const Ref<Completion> drained, submit_marker(call, stream, true));
+    MST_TRY_VOID(wait_host(call, stream, *drained, never));
+    // Its worker still takes the last tasks off the token.
+    for (unsigned round = 0; stream.lane.token.pending() != 0; ++round) RealAtomics::relax(round);
   }
-  MST_TRY(const Ref<Completion> drained, submit_marker(call, stream, true));
-  MST_TRY_VOID(wait_host(call, stream, *drained, never));
-  // Its worker still takes the last tasks off the token.
-  for (unsigned round = 0; stream.lane.token.pending() != 0; ++round) RealAtomics::relax(round);
-  {
-    const std::lock_guard lock(context.streams_mutex);
-    std::erase(context.streams, keep);
-  }
-  context.device.stream_numbers.give_back(stream.number);
+  take_out(context, keep);
   sweep(context);
   return take_error(context, &stream);
 }
@@ -202,15 +230,6 @@ Result<void> end_context(const char* call, ContextState& context) {
     return closed_handle(call, fmt::format("context {}", context.number));
   }
   const std::shared_ptr<ContextState> keep = context.shared_from_this();
-  std::vector<std::shared_ptr<ModelState>> models;
-  {
-    const std::lock_guard lock(context.models_mutex);
-    models = context.models;
-  }
-  for (const auto& model : models) {
-    Result<void> ended = end_model(call, *model);
-    (void)ended;  // only that another thread closes it
-  }
   // All are closed to callers first, and drained together: they may wait for each other.
   std::vector<std::pair<std::shared_ptr<StreamState>, Ref<Completion>>> drains;
   for (const auto& stream : context.live_streams()) {
@@ -218,15 +237,23 @@ Result<void> end_context(const char* call, ContextState& context) {
     if (marker.ok()) drains.emplace_back(stream, std::move(marker).value());
   }
   for (auto& [stream, marker] : drains) context.device.machine->host_wait(*marker, never, false);
+  // Behind the streams: executions that they have queued are run, not dropped.
+  std::vector<std::shared_ptr<ModelState>> models;
+  {
+    const std::lock_guard lock(context.models_mutex);
+    models = context.models;
+  }
+  for (const auto& model : models) {
+    Result<void> ended = end_model(call, *model);
+    (void)ended;  // only that another thread has closed it
+  }
   Result<void> outcome = take_error(context, nullptr);
   for (const auto& stream : context.live_streams()) {
-    // One that was let go may still run its last task.
-    wait_for_end(*stream);
-    context.device.stream_numbers.give_back(stream->number);
+    wait_for_end(*stream);  // one that was let go may still run its last task
+    take_out(context, stream);
   }
   {
     const std::lock_guard lock(context.streams_mutex);
-    context.streams.clear();
     context.default_stream.reset();
   }
   DeviceState& device = context.device;
@@ -279,15 +306,20 @@ Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::s
   context->default_stream = stream;
   try {
     const std::lock_guard lock(device->contexts_mutex);
-    device->contexts.push_back(context);
+    if (!device->closed) {
+      device->contexts.push_back(context);
+      number.keep();
+      return context;
+    }
   } catch (const std::bad_alloc&) {
     device->stream_numbers.give_back(stream->number);
     context->default_stream.reset();
     context->streams.clear();
     throw;
   }
-  number.keep();
-  return context;
+  take_out(*context, stream);
+  context->default_stream.reset();
+  return Error{ErrorCode::no_context, fmt::format("{}: device {} was reset", call, device->number)}.help("open it again");
 }
 
 }  // namespace millstream::rt

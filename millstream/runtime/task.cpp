@@ -72,7 +72,7 @@ void release(Task& task) {
   }
 }
 
-Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint32_t of_context) {
+Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint64_t of_context) {
   const std::lock_guard lock(lock_);
   if (signal.done()) {  // a latch
     if (!why) error.reset();

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,31 +15,45 @@ namespace {
 
 // One run of one task.
 struct Ran {
-  const TraceEvent* began;
+  TraceEvent began;
   std::uint64_t submitted_ns;
   std::uint64_t end_ns;
 };
 
-// Tasks that ran, by start, then stream. A tape's task runs many times after one submit.
+// Tasks that ran, by start, then stream. A tape's task runs many times after one submit. A task that executes a model only
+// waits for the execution's end: it is shown as long as the execution lasts.
 std::vector<Ran> runs_of(std::span<const TraceEvent> events) {
   using Place = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
   std::map<Place, std::uint64_t> submitted;
   std::map<Place, const TraceEvent*> open;
+  std::map<std::uint64_t, TraceEvent> executions;  // by the execution's serial: its task, from the submit on
   std::vector<Ran> out;
   for (const TraceEvent& e : events) {
     if (e.task == TaskKind::marker) continue;
-    const Place place{e.stream, e.task == TaskKind::execute ? 0 : e.model_serial, e.sequence};
+    if (e.task == TaskKind::execute) {
+      if (e.kind == TraceEvent::Kind::submitted) executions[e.object] = e;
+      const auto it = executions.find(e.object);
+      if (it == executions.end()) continue;  // submitted before the trace
+      TraceEvent& task = it->second;
+      if (e.kind == TraceEvent::Kind::execution_begin) {
+        submitted[{task.stream, 0, task.sequence}] = std::exchange(task.time_ns, e.time_ns);
+        task.execution = e.execution;
+      }
+      if (e.kind == TraceEvent::Kind::execution_end) out.push_back({task, submitted.at({task.stream, 0, task.sequence}), e.time_ns});
+      continue;
+    }
+    const Place place{e.stream, e.model_serial, e.sequence};
     if (e.kind == TraceEvent::Kind::submitted || e.kind == TraceEvent::Kind::recorded) submitted[place] = e.time_ns;
     if (e.kind == TraceEvent::Kind::began) open[place] = &e;
     if (e.kind != TraceEvent::Kind::ended) continue;
     const auto it = open.find(place);
     if (it == open.end()) continue;  // it began before the trace
     const auto at = submitted.find(place);
-    out.push_back({it->second, at == submitted.end() ? it->second->time_ns : at->second, e.time_ns});
+    out.push_back({*it->second, at == submitted.end() ? it->second->time_ns : at->second, e.time_ns});
     open.erase(it);
   }
   std::stable_sort(out.begin(), out.end(), [](const Ran& a, const Ran& b) {
-    return std::pair(a.began->time_ns, a.began->stream) < std::pair(b.began->time_ns, b.began->stream);
+    return std::pair(a.began.time_ns, a.began.stream) < std::pair(b.began.time_ns, b.began.stream);
   });
   return out;
 }
@@ -70,14 +85,14 @@ std::string to_chrome_json(std::span<const TraceEvent> events, std::uint32_t dev
   };
   add({{"ph", "M"}, {"name", "process_name"}, {"pid", device}, {"args", {{"name", fmt::format("device {}", device)}}}});
   std::set<std::uint32_t> streams;
-  for (const Ran& r : runs) streams.insert(r.began->stream);
+  for (const Ran& r : runs) streams.insert(r.began.stream);
   for (const std::uint32_t s : streams) {
     add({{"ph", "M"}, {"name", "thread_name"}, {"pid", device}, {"tid", s}, {"args", {{"name", fmt::format("Stream {}", s)}}}});
   }
   std::map<std::uint64_t, const Ran*> records;  // the last one of each object
   std::uint64_t arrows = 0;
   for (const Ran& r : runs) {
-    const TraceEvent& e = *r.began;
+    const TraceEvent& e = r.began;
     json args = {{"task", e.sequence}, {"context", e.context}, {"worker", e.worker}, {"submitted_us", us(r.submitted_ns)}};
     if (e.model != TraceEvent::kNoModel) args["model"] = e.model;
     if (e.execution != 0) args["execution"] = e.execution;
@@ -92,7 +107,7 @@ std::string to_chrome_json(std::span<const TraceEvent> events, std::uint32_t dev
     }
     const auto from = records.find(e.object);
     if (from == records.end()) continue;
-    add({{"ph", "s"}, {"name", "sync"}, {"cat", "sync"}, {"id", ++arrows}, {"pid", device}, {"tid", from->second->began->stream}, {"ts", us(from->second->began->time_ns)}});
+    add({{"ph", "s"}, {"name", "sync"}, {"cat", "sync"}, {"id", ++arrows}, {"pid", device}, {"tid", from->second->began.stream}, {"ts", us(from->second->began.time_ns)}});
     add({{"ph", "f"}, {"bp", "e"}, {"name", "sync"}, {"cat", "sync"}, {"id", arrows}, {"pid", device}, {"tid", e.stream}, {"ts", us(e.time_ns)}});
   }
   return out + "\n]}\n";
@@ -103,7 +118,7 @@ std::string to_op_summary_csv(std::span<const TraceEvent> events, std::uint32_t 
       "Device_id,Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)\n";
   std::map<std::uint32_t, std::uint64_t> ended;  // by stream: what came before
   for (const Ran& r : runs_of(events)) {
-    const TraceEvent& e = *r.began;
+    const TraceEvent& e = r.began;
     const auto before = ended.find(e.stream);
     const std::uint64_t wait = before == ended.end() || e.time_ns < before->second ? 0 : e.time_ns - before->second;
     ended[e.stream] = r.end_ns;

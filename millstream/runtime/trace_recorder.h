@@ -67,7 +67,7 @@ struct TraceEvent {
   std::uint64_t model_serial = 0;
   std::uint64_t execution = 0;       ///< of its model, from 1; 0: not of an execution
   std::uint64_t time_ns = 0;   ///< of the back-end's clock
-  std::string_view name;       ///< a kernel's, else the kind's
+  std::string_view name;       ///< a kernel's, which must outlive the trace, else the kind's
 };
 
 std::string_view to_string(TraceEvent::Kind kind);

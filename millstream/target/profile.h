@@ -39,7 +39,7 @@ struct Profile {
   std::uint64_t max_tasks_per_execution = 1'000'000'000;  ///< of a model: a loop that runs more is called endless; 0: no bound
   bool default_stream_failure_mode = false;         ///< the default stream's failure mode may be set
   /// Seeded random delays before tasks and before a record is made known, for tests: one program, many legal runs.
-  std::optional<std::uint64_t> delay_seed;
+  std::optional<std::uint64_t> delay_seed = std::nullopt;
 
   // Virtual time, of the sim back-end.
   std::vector<std::uint32_t> engine_slots;          ///< launches that each engine runs at once; empty: one engine, one launch

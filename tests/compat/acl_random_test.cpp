@@ -92,13 +92,40 @@ aclError made(Pool& pool, std::mt19937_64& random, Make make) {
   return error;
 }
 
+// A model from its first call to its executions, which chance alone seldom gets to. The other threads have its handles meanwhile.
+aclError whole_model(Shared& s, std::mt19937_64& random) {
+  void* model = nullptr;
+  std::array<void*, 2> streams{};
+  aclError error = made(s.models, random, [&](void** h) { return aclmdlRIBuildBegin(&model, 0) == ACL_SUCCESS ? (*h = model, ACL_SUCCESS) : 107002; });
+  if (error != ACL_SUCCESS) return error;
+  for (void*& stream : streams) {
+    error = aclrtCreateStreamWithConfig(&stream, 0, ACL_STREAM_PERSISTENT);
+    if (error != ACL_SUCCESS) return error;
+    s.streams.put(random, stream);
+    (void)aclmdlRIBindStream(model, stream, ACL_MODEL_STREAM_FLAG_HEAD);
+    std::atomic<int>* const counter = &s.counter;
+    (void)mst_launch("count", count, 1, &counter, sizeof counter, stream);
+    if (random() % 8 == 0) (void)mst_launch("fails", fails, 1, nullptr, 0, stream);
+  }
+  void* const event = s.events.get(random);
+  (void)aclrtRecordEvent(event, streams[0]);
+  (void)aclrtStreamWaitEvent(streams[1], event);
+  (void)aclmdlRIEndTask(model, streams[0]);
+  error = aclmdlRIBuildEnd(model, nullptr);
+  for (std::uint64_t left = random() % 4; left > 0; --left) error = aclmdlRIExecute(model, -1);
+  if (random() % 2 == 0) return error;
+  error = aclmdlRIDestroy(model);
+  for (void* const stream : streams) (void)aclrtDestroyStream(stream);
+  return error;
+}
+
 aclError one_call(Shared& s, std::mt19937_64& random, int phase) {
   const auto stream = [&] { return s.any(random, s.streams); };
   const auto event = [&] { return s.any(random, s.events); };
   const auto model = [&] { return s.any(random, s.models); };
   const auto number = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random() % below); };
   std::atomic<int>* const counter = &s.counter;
-  switch (random() % 60) {
+  switch (random() % 62) {
     case 0: return aclrtSetDevice(0);
     case 1: return number(4) == 0 ? aclrtResetDevice(0) : ACL_SUCCESS;
     case 2: return phase == 2 && number(20) == 0 ? aclrtResetDeviceForce(0) : ACL_SUCCESS;
@@ -162,6 +189,7 @@ aclError one_call(Shared& s, std::mt19937_64& random, int phase) {
     case 55: return aclmdlRIExecuteAsync(model(), stream());
     case 56: return aclmdlRIUnbindStream(model(), stream());
     case 57: return aclmdlRIDestroy(model());
+    case 59: case 60: return whole_model(s, random);
     case 58: return aclrtSwitchStream(&s.left, static_cast<aclrtCondition>(number(6)), &s.right, ACL_RT_SWITCH_INT32, stream(), nullptr, stream());
     default: {
       std::int64_t* const at = s.fresh();

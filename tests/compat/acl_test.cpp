@@ -18,6 +18,9 @@ void add_block(const int* in, int* out, std::size_t n) {
 }
 void throws() { throw std::runtime_error("no such luck"); }
 int returns(int status) { return status; }
+// Numbers that an int does not hold.
+float returns_half() { return 0.5F; }
+std::int64_t returns_much() { return std::int64_t{1} << 32; }
 void count(std::atomic<int>* counter) { ++*counter; }
 void set(void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }
 
@@ -62,6 +65,10 @@ TEST_P(Acl, AKernelThatThrowsOrReturnsANumberFailsItsTask) {
   OK(MST_LAUNCH(returns, 3, nullptr, s)(7));
   CODE(507015, aclrtSynchronizeStream(s));
   OK(MST_LAUNCH(returns, 3, nullptr, s)(0));
+  OK(MST_LAUNCH(returns_half, 1, nullptr, s)());
+  CODE(507015, aclrtSynchronizeStream(s));
+  OK(MST_LAUNCH(returns_much, 1, nullptr, s)());
+  CODE(507015, aclrtSynchronizeStream(s));
   OK(aclrtSynchronizeStream(s));
   EXPECT_EQ(mst_block_count(), 0u);
 }
@@ -402,7 +409,7 @@ TEST_P(Acl, ACopyOrFillBeyondABlockIsRefusedWhateverTheCallerSaysOfItsSize) {
   char* const at = static_cast<char*>(small);
   const aclrtStream s = stream();
   CODE(107000, aclrtMemcpy(small, 64, host, 64, ACL_MEMCPY_HOST_TO_DEVICE));
-  EXPECT_TRUE(said("64 bytes at offset 0 of dst, a block of 16")) << aclGetRecentErrMsg();
+  EXPECT_TRUE(said("64 bytes at offset 0 of dst are too many: the block has 16")) << aclGetRecentErrMsg();
   CODE(107000, aclrtMemcpyAsync(host, 64, small, 17, ACL_MEMCPY_DEVICE_TO_HOST, s));
   CODE(107000, aclrtMemset(at + 8, 64, 0, 9));
   CODE(107000, aclrtMemsetAsync(at + 15, 64, 0, 2, s));

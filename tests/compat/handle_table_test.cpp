@@ -28,7 +28,7 @@ TEST(HandleTable, AHandleIsFoundUntilItIsRemovedAndNeverAsAnotherType) {
   EXPECT_TRUE(table.remove(table.find(HandleType::stream, h)));
   EXPECT_EQ(live, 0);
   EXPECT_FALSE(table.find(HandleType::stream, h));
-  EXPECT_EQ(table.why_not_found(h), "was destroyed");
+  EXPECT_EQ(table.why_not_found(h), "is a stream that was destroyed");
   int here = 0;
   for (const std::uint64_t random : {std::uint64_t{1}, ~std::uint64_t{0}, std::uint64_t{0x0200000100000400}, std::uint64_t{0x0200ffff00000000},
                                      reinterpret_cast<std::uint64_t>(&here)}) {

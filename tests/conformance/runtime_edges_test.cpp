@@ -8,6 +8,8 @@
 #include <set>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 namespace millstream {
 namespace {
 
@@ -539,16 +541,175 @@ TEST_P(OnEveryBackend, TheDefaultStreamIsNotClosedAndIsCalledSo) {
   EXPECT_CODE(null_argument, s.set_failure_mode(FailureMode::proceed));
 }
 
-TEST_P(OnEveryBackend, AnErrorSaysHowManyMoreFailed) {
+TEST_P(OnEveryBackend, AnErrorWordsThreeThatFailedBehindItAndCountsTheRest) {
   Stream s = stream();
   const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
-  for (const int failures : {1, 3}) {
+  const auto words = [](const std::string& text, const char* what) {
+    int n = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+    return n;
+  };
+  std::uint64_t task = 0;
+  for (const int failures : {1, 3, 4, 6}) {
     for (int i = 0; i < failures; ++i) EXPECT_OK(s.launch(fails, {}, {}));
     const Result<void> failed = s.synchronize();
     ASSERT_FALSE(failed.ok());
-    EXPECT_EQ(failures == 3, to_string(failed.error()).find("and 2 more failed") != std::string::npos) << to_string(failed.error());
-    EXPECT_EQ(failures == 3, to_string(failed.error()).find(" more failed") != std::string::npos) << to_string(failed.error());
+    const std::string text = to_string(failed.error());
+    EXPECT_EQ(std::min(failures, 4), words(text, "as the test wants")) << text;
+    for (int i = 0; i < std::min(failures, 4); ++i) EXPECT_EQ(1, words(text, fmt::format("task {} (fails)", task + i).c_str())) << text;
+    EXPECT_EQ(failures == 6, words(text, "and 2 more failed") == 1) << text;
+    EXPECT_EQ(failures == 6, words(text, " more failed") == 1) << text;
     EXPECT_OK(s.synchronize());
+    task += failures + 2;  // a synchronise has a place in the stream too
+  }
+}
+
+TEST_P(OnEveryBackend, AStoppedContextSaysWhatStoppedItAndHowToGoOn) {
+  Stream s = stream();
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
+  EXPECT_OK(s.launch(fails, {}, {}));
+  for (int i = 0; i < 2; ++i) {
+    const Result<void> failed = s.synchronize();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(ErrorCode::kernel_failed, failed.error().code);
+    const std::string text = to_string(failed.error());
+    for (const char* words : {"task 0 (fails) of stream", "has stopped: it dropped what was queued", "help: Context::recover"}) {
+      EXPECT_NE(std::string::npos, text.find(words)) << text;
+    }
+  }
+  EXPECT_OK(context->recover());
+}
+
+TEST_P(OnEveryBackend, AWaitThatTimesOutSaysForWhatAndHowLong) {
+  Stream s = stream();
+  Event e = event(Event::Kind::latch);
+  Notify n = std::move(*context->create_notify());
+  EXPECT_OK(s.wait(e, std::chrono::milliseconds(3)));
+  Result<void> failed = s.synchronize();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(ErrorCode::wait_timeout, failed.error().code);
+  EXPECT_NE(std::string::npos, failed.error().message.find(fmt::format("waited 3000 us for event {}", e.state()->number))) << failed.error().message;
+  EXPECT_OK(s.wait(n, std::chrono::microseconds(700)));
+  failed = s.synchronize();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(std::string::npos, failed.error().message.find("waited 700 us for notify")) << failed.error().message;
+}
+
+TEST_P(OnEveryBackend, AContextThatEndsRunsTheExecutionsThatItsStreamsHold) {
+  static std::atomic<int> ran;
+  ran = 0;
+  const KernelFunction counts{"counts", [](const KernelCall&) -> Result<void> {
+                                ++ran;
+                                return {};
+                              }};
+  const KernelFunction slow{"slow", [](const KernelCall&) -> Result<void> {
+                              std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                              return {};
+                            }};
+  Context c = std::move(*device->create_context());
+  Stream s = std::move(*c.create_stream()), tape = std::move(*c.create_stream({.persistent = true}));
+  Model model = std::move(*c.begin_model());
+  EXPECT_OK(model.bind(tape, StreamRole::head));
+  EXPECT_OK(tape.launch(counts, {}, {}));
+  EXPECT_OK(model.end_tasks(tape));
+  EXPECT_OK(model.finish());
+  EXPECT_OK(s.launch(slow, {}, {}));
+  EXPECT_OK(model.execute_async(s));
+  EXPECT_OK(model.execute_async(s));
+  EXPECT_OK(c.close());
+  EXPECT_EQ(2, ran);
+}
+
+TEST_P(OnEveryBackend, AStreamDoesNotReportWhatOneOfTheSameNumberDid) {
+  const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
+  std::uint32_t number = 0;
+  {
+    Stream s = stream();
+    number = s.number();
+    EXPECT_OK(s.launch(fails, {}, {}));
+  }
+  Stream s = stream();
+  EXPECT_EQ(number, s.number());
+  EXPECT_OK(s.synchronize());
+  EXPECT_EQ(1u, context->take_errors().size());
+}
+
+TEST_P(OnEveryBackend, ARecordThatAnotherDeviceDroppedFailsTheWaitAlone) {
+  static std::atomic<int> ran;
+  ran = 0;
+  const KernelFunction counts{"counts", [](const KernelCall&) -> Result<void> {
+                                ++ran;
+                                return {};
+                              }};
+  const KernelFunction fails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }};
+  Device first = std::move(*Device::open_private(GetParam(), {})), second = std::move(*Device::open_private(GetParam(), {}));
+  Context here = std::move(*first.create_context()), there = std::move(*second.create_context());
+  ASSERT_EQ(here.number(), there.number());
+  Stream a = std::move(*here.create_stream()), b = std::move(*there.create_stream());
+  Event e = std::move(*here.create_event(Event::Kind::snapshot));
+  EXPECT_OK(a.set_failure_mode(FailureMode::stop));
+  Event gate = std::move(*here.create_event(Event::Kind::latch));
+  Stream opens = std::move(*here.create_stream());
+  EXPECT_OK(a.wait(gate));
+  EXPECT_OK(a.launch(fails, {}, {}));
+  EXPECT_OK(a.record(e));
+  EXPECT_OK(opens.record(gate));
+  EXPECT_CODE(kernel_failed, a.synchronize());
+  EXPECT_OK(b.wait(e));
+  EXPECT_OK(b.launch(counts, {}, {}));
+  EXPECT_CODE(context_stopped, b.synchronize());
+  EXPECT_EQ(1, ran);
+}
+
+TEST_P(OnEveryBackend, ADeadlockNamesATaskWhoseKernelIsGone) {
+  Stream s = stream();
+  Event e = event(Event::Kind::latch);
+  auto name = std::make_unique<std::string>("a kernel that is gone by then");
+  auto kernel = std::make_unique<KernelFunction>(KernelFunction{*name});
+  EXPECT_OK(s.launch(*kernel, {}, {}));
+  EXPECT_OK(s.synchronize());
+  kernel.reset();
+  name.reset();
+  EXPECT_OK(s.wait(e));
+  const Result<void> stuck = s.synchronize();
+  ASSERT_FALSE(stuck.ok());
+  EXPECT_EQ(ErrorCode::deadlock, stuck.error().code);
+  EXPECT_NE(std::string::npos, to_string(stuck.error()).find("(a kernel that is gone by then)")) << to_string(stuck.error());
+}
+
+TEST_P(OnEveryBackend, AModelsWaitTakesNoDeadline) {
+  Stream tape = stream({.persistent = true});
+  Event e = event();
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(tape, StreamRole::head));
+  EXPECT_CODE(unsupported, tape.wait(e, std::chrono::milliseconds(20)));
+  EXPECT_OK(tape.wait(e));
+}
+
+TEST_P(OnEveryBackend, AnExecutionRunsAsManyTasksAsTheProfileAllows) {
+  static std::atomic<int> ran;
+  const KernelFunction counts{"counts", [](const KernelCall&) -> Result<void> {
+                                ++ran;
+                                return {};
+                              }};
+  Profile profile;
+  profile.max_tasks_per_execution = 5;
+  open(profile);
+  for (const int tasks : {5, 10}) {
+    ran = 0;
+    Stream tape = stream({.persistent = true});
+    Model model = std::move(*context->begin_model());
+    EXPECT_OK(model.bind(tape, StreamRole::head));
+    for (int i = 0; i < tasks; ++i) EXPECT_OK(tape.launch(counts, {}, {}));
+    EXPECT_OK(model.end_tasks(tape));
+    EXPECT_OK(model.finish());
+    if (tasks == 5) {
+      EXPECT_OK(model.execute());
+    } else {
+      EXPECT_CODE(task_timeout, model.execute());
+    }
+    EXPECT_EQ(5, ran);
   }
 }
 

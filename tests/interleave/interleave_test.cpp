@@ -13,6 +13,7 @@
 #include "millstream/runtime/parking.h"
 #include "millstream/runtime/run_token.h"
 #include "millstream/runtime/signal.h"
+#include "millstream/runtime/users.h"
 #include "tests/interleave/explorer.h"
 
 namespace millstream::interleave {
@@ -586,6 +587,58 @@ TEST(Interleave, APushAgainstAWorkerThatGoesToSleep) {
   expect_sound("two pushes against sleep", sleep_and_push<Sound, rt::BasicAwake, 2>);
   expect_caught("push against sleep, the last look before the flag is cleared", sleep_and_push<Sound, HastyAwake, 1>);
   expect_caught("push against sleep, the part kept though another was woken for it", sleep_and_push<Sound, KeepingAwake, 1>);
+}
+
+// ---- the end of a replay against who is still in it
+
+// Who begins an execution pushes its one task, and wakes a part for it. Another part that is awake may take the task first, run
+// it, and be gone; the owner destroys the replay when the execution is over and nobody is in it. `Begin`: who begins counts.
+template <class P, bool Begin>
+struct EndModel {
+  rt::BasicUsers<P> users;
+  rt::BasicAwake<P> awake;
+  typename P::template Atomic<int> queued{0}, over{0};
+  bool destroyed = false;
+
+  EndModel() { users.enter(); }  // the other part runs
+  void touch() const { require(!destroyed, "the replay is used after its end"); }
+  void run_part() {
+    touch();
+    int one = 1;
+    if (queued.compare_exchange_strong(one, 0)) over.store(1);
+    touch();
+    users.leave();
+  }
+  void begin() {
+    if (Begin) users.enter();
+    queued.store(1);
+    touch();
+    if (awake.wake()) {
+      users.enter();
+      run_part();
+    }
+    if (Begin) users.leave();
+  }
+  void other_part() {
+    for (unsigned round = 0; over.load() == 0 && queued.load() == 0; ++round) P::relax(round);
+    run_part();
+  }
+  void end() {
+    for (unsigned round = 0; over.load() == 0 || !users.none(); ++round) P::relax(round);
+    destroyed = true;
+  }
+};
+template <class P, bool Begin>
+Program begin_and_end() {
+  auto m = std::make_shared<EndModel<P, Begin>>();
+  return {{[m] { m->begin(); }, [m] { m->other_part(); }, [m] { m->end(); }},
+          [m]() -> std::optional<std::string> { return m->destroyed ? std::nullopt : std::optional<std::string>("the replay never ends"); }};
+}
+
+TEST(Interleave, TheEndOfAReplayAgainstWhoIsStillInIt) {
+  expect_sound("begin against the end of a replay", begin_and_end<Sound, true>);
+  expect_caught("begin against the end of a replay, who begins not counted", begin_and_end<Sound, false>);
+  expect_caught("begin against the end of a replay, the count without atomic steps", begin_and_end<Broken, true>);
 }
 
 // ---- a segment's arrivals over epochs that wrap

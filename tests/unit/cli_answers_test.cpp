@@ -140,7 +140,20 @@ TEST_F(CliAnswers, AnErrorNumberIsExplained) {
   ASSERT_EQ(run("explain e37"), 0) << err();
   EXPECT_TRUE(out_has("E37 race (exit status 1)")) << out();
   EXPECT_TRUE(out_has("remedy     add the wait")) << out();
-  EXPECT_EQ(run("explain E98"), 2);
+  for (const char* number : {"E98", "e98", "98", "107018"}) {
+    EXPECT_EQ(run(std::string("explain ") + number), 2);
+    EXPECT_TRUE(err_has(std::string("no error has the number ") + number)) << err();
+  }
+}
+
+TEST_F(CliAnswers, ANumberOfTheAclInterfaceIsExplainedByAllItsErrors) {
+  ASSERT_EQ(run("explain 107000"), 0) << err();
+  EXPECT_TRUE(out_has("E51 bad value (exit status 2)") && out_has("E52 bad state (exit status 2)")) << out();
+  ASSERT_EQ(run("explain 107019 --json"), 0) << err();
+  ASSERT_EQ(json()["errors"].size(), 2u) << out();
+  EXPECT_EQ(json()["errors"][1]["number"], "E61");
+  ASSERT_EQ(run("explain 507015 --json"), 0) << err();
+  EXPECT_EQ(json()["number"], "E76") << out();
 }
 
 TEST_F(CliAnswers, TheErrorPageIsPrintedFromTheAdvice) {

@@ -179,14 +179,21 @@ struct ExplainOptions {
   bool markdown = false;
 };
 
-// `explain E37`: the error's row of docs/errors.md. A file of that name is a model all the same.
-int explain_error(const ErrorAdvice& row, bool json) {
-  const ErrorCodeInfo& info = error_code_info(row.code);
-  if (json) {
-    print_json({{"number", info.number}, {"word", info.word}, {"exit_status", info.exit_status}, {"meaning", row.meaning}, {"cause", row.cause}, {"remedy", row.remedy}});
-  } else {
-    fmt::print("{} {} (exit status {})\n  meaning    {}\n  cause      {}\n  remedy     {}\n", info.number, info.word, info.exit_status, row.meaning, row.cause, row.remedy);
+// `explain E37`: the error's row of docs/errors.md; of a number of the acl interface all its rows. A file of that name is a
+// model all the same.
+Result<int> explain_error(const std::string& number, bool json) {
+  const std::vector<const ErrorAdvice*> rows = find_advice(number);
+  if (rows.empty()) return Error{ErrorCode::usage, fmt::format("no error has the number {}", number)}.help("millstream explain errors --markdown lists all");
+  Json all = Json::array();
+  for (const ErrorAdvice* row : rows) {
+    const ErrorCodeInfo& info = error_code_info(row->code);
+    if (json) {
+      all.push_back({{"number", info.number}, {"word", info.word}, {"exit_status", info.exit_status}, {"meaning", row->meaning}, {"cause", row->cause}, {"remedy", row->remedy}});
+    } else {
+      fmt::print("{} {} (exit status {})\n  meaning    {}\n  cause      {}\n  remedy     {}\n", info.number, info.word, info.exit_status, row->meaning, row->cause, row->remedy);
+    }
   }
+  if (json) print_json(all.size() == 1 ? all[0] : Json{{"errors", all}});
   return 0;
 }
 
@@ -227,9 +234,7 @@ Result<int> run_explain(const ExplainOptions& options) {
     fmt::print("{}", error_table_markdown());
     return 0;
   }
-  if (const ErrorAdvice* row = find_advice(options.model.path); row != nullptr && !std::filesystem::exists(options.model.path)) {
-    return explain_error(*row, options.model.json);
-  }
+  if (is_error_number(options.model.path) && !std::filesystem::exists(options.model.path)) return explain_error(options.model.path, options.model.json);
   MST_TRY(Loaded loaded, load(options.model));
   MST_TRY(const ResolvedPipeline pipeline, resolve(options.pipeline, options.model));
   warn_of_idle_options(options.pipeline, loaded);
@@ -306,7 +311,7 @@ void add_check(CLI::App& app, int& status) {
 void add_explain(CLI::App& app, int& status) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* sub = app.add_subcommand("explain", "which rule placed a node, which waits it needs, what implies the others");
-  add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst) or .plan; or an error's number, such as E37");
+  add_model_options(*sub, options->model, "MODEL", "model (.onnx, .mst) or .plan; or an error's number, such as E37 or (of the acl interface) 107019");
   sub->add_option("NODE", options->node, "only this node");
   sub->add_flag("--markdown", options->markdown, "with the word errors: the table of docs/errors.md");
   add_pipeline_options(*sub, options->pipeline);

@@ -196,14 +196,20 @@ const std::vector<ErrorAdvice>& error_advice() {
   return rows;
 }
 
-const ErrorAdvice* find_advice(std::string_view number) {
+bool is_error_number(std::string_view text) {
+  const std::string_view digits = text.substr(!text.empty() && (text[0] == 'E' || text[0] == 'e') ? 1 : 0);
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::vector<const ErrorAdvice*> find_advice(std::string_view number) {
+  std::vector<const ErrorAdvice*> rows;
   for (const ErrorAdvice& row : error_advice()) {
     const ErrorCodeInfo& info = error_code_info(row.code);
     const std::string_view own = info.number;
-    if (info.acl != 0 && std::to_string(info.acl) == number) return &row;
-    if (own.size() == number.size() && std::toupper(static_cast<unsigned char>(number[0])) == own[0] && number.substr(1) == own.substr(1)) return &row;
+    const bool native = own.size() == number.size() && std::toupper(static_cast<unsigned char>(number[0])) == own[0] && number.substr(1) == own.substr(1);
+    if (native || (info.acl != 0 && std::to_string(info.acl) == number)) rows.push_back(&row);
   }
-  return nullptr;
+  return rows;
 }
 
 std::string error_table_markdown() {

@@ -19,8 +19,10 @@ struct ErrorAdvice {
 
 /// One row for each code, in the order of error_code_table().
 const std::vector<ErrorAdvice>& error_advice();
-/// The row of "E37" or "e37"; nullptr when there is none.
-const ErrorAdvice* find_advice(std::string_view number);
+/// Whether the text can only be meant as an error's number: digits, with or without an E.
+bool is_error_number(std::string_view text);
+/// The row of "E37" or "e37", or every row of a number of the acl interface.
+std::vector<const ErrorAdvice*> find_advice(std::string_view number);
 /// The table of docs/errors.md.
 std::string error_table_markdown();
 

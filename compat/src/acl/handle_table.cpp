@@ -92,7 +92,9 @@ std::string HandleTable::why_not_found(const void* handle) const {
   if (s != nullptr && type >= 1 && type <= static_cast<std::uint64_t>(HandleType::model)) {
     const std::uint64_t word = s->word.load(std::memory_order_acquire);
     if ((word >> 32) == top) return fmt::format("is {}", to_string(static_cast<HandleType>(type)));
-    if (generation != 0 && generation <= ((word >> 32) & kLastGeneration)) return "was destroyed";
+    if (generation != 0 && generation <= ((word >> 32) & kLastGeneration)) {
+      return fmt::format("is {} that was destroyed", to_string(static_cast<HandleType>(type)));
+    }
   }
   return "is no handle";
 }

@@ -70,7 +70,8 @@ Result<void> check_inside(const void* at, std::size_t count, const char* name) {
   --it;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - static_cast<const std::byte*>(it->first));
   if (offset >= it->second.bytes || count <= it->second.bytes - offset) return {};
-  return Error{ErrorCode::bad_value, fmt::format("{} bytes at offset {} of {}, a block of {}", count, offset, name, it->second.bytes)};
+  return Error{ErrorCode::bad_value, fmt::format("{} bytes at offset {} of {} are too many: the block has {}", count, offset, name, it->second.bytes)}
+      .help("at most what lies behind that place");
 }
 
 Result<void> check_copy(const void* dst, std::size_t room, const void* src, std::size_t count, int kind) {

@@ -42,7 +42,7 @@ Result<void> create(aclrtStream* stream, std::optional<std::uint32_t> priority, 
 }
 
 Result<void> destroy(aclrtStream stream, Close how) {
-  MST_TRY_VOID(not_null({{stream, "stream (the default stream ends with its context)"}}));
+  MST_TRY_VOID(not_null({{stream, "stream (the default one, which ends with its context)"}}));
   MST_TRY(auto object, find<StreamObject>(stream));
   MST_TRY(auto context, current());
   MST_TRY_VOID(belongs("the stream", object, context));
