@@ -24,8 +24,7 @@ class Lags {
     const auto begin = [&here](unsigned lag) {
       here.fetch_add(1);
       while (here.load() != 2) std::this_thread::yield();
-      for (volatile unsigned i = lag; i > 0; i = i - 1) {
-      }
+      for (unsigned i = lag; i > 0; --i) std::atomic_signal_fence(std::memory_order_seq_cst);
     };
     std::thread other([&] {
       begin(first);
