@@ -1,21 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=.. -DSOURCE=.. -DWORK=.. -DCXX=.. -DFLAGS=.. -P: installs, builds examples/acl against the tree, and runs each example
 # on each back-end; it prints what expected/NAME.out holds.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  if(NOT rc EQUAL 0)
-    message(FATAL_ERROR "${ARGV}\nended with ${rc}\n${out}\n${err}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
-
-file(REMOVE_RECURSE ${WORK})
-file(MAKE_DIRECTORY ${WORK})
-run(${CMAKE_COMMAND} --install ${BUILD} --component compat --prefix ${WORK}/tree)
-file(COPY ${SOURCE}/ DESTINATION ${WORK}/examples)
-run(${CMAKE_COMMAND} -S ${WORK}/examples -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/tree -DCMAKE_CXX_COMPILER=${CXX}
-    "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ${FLAGS}")
-run(${CMAKE_COMMAND} --build ${WORK}/build)
+include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
+build_against(compat ${SOURCE} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ${FLAGS}")
 file(GLOB expected ${SOURCE}/expected/*.out)
 file(GLOB sources ${SOURCE}/*.cpp)
 list(LENGTH expected outputs)

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=.. -DSOURCE=.. -DWORK=.. -DTOOL=.. -P: installs, builds a user's programs against the tree, one a header,
 # and checks what they print.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  if(NOT rc EQUAL 0)
-    message(FATAL_ERROR "${ARGV}\nended with ${rc}\n${out}\n${err}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
 # The last program printed what the file SOURCE/summary/NAME holds.
 function(expect name)
   file(READ ${SOURCE}/summary/${name} wanted)
@@ -17,12 +11,7 @@ function(expect name)
   endif()
 endfunction()
 
-file(REMOVE_RECURSE ${WORK})
-file(MAKE_DIRECTORY ${WORK})
-run(${CMAKE_COMMAND} --install ${BUILD} --component compat --prefix ${WORK}/tree)
-file(COPY ${SOURCE}/summary DESTINATION ${WORK})
-run(${CMAKE_COMMAND} -S ${WORK}/summary -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/tree -DCMAKE_CXX_COMPILER=${CXX})
-run(${CMAKE_COMMAND} --build ${WORK}/build)
+build_against(compat ${SOURCE}/summary)
 run(${WORK}/build/status)
 expect(status.out)
 run(${WORK}/build/text)

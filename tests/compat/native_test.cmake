@@ -1,21 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=.. -DSOURCE=.. -DWORK=.. -DCXX=.. -DFLAGS=.. -P: installs the native runtime alone, builds examples/runtime
 # against it, and runs the example on each back-end.
-function(run)
-  execute_process(COMMAND ${ARGV} WORKING_DIRECTORY ${WORK} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  if(NOT rc EQUAL 0)
-    message(FATAL_ERROR "${ARGV}\nended with ${rc}\n${out}\n${err}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-endfunction()
-
-file(REMOVE_RECURSE ${WORK})
-file(MAKE_DIRECTORY ${WORK})
-run(${CMAKE_COMMAND} --install ${BUILD} --component runtime --prefix ${WORK}/tree)
-file(COPY ${SOURCE}/ DESTINATION ${WORK}/examples)
-run(${CMAKE_COMMAND} -S ${WORK}/examples -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/tree -DCMAKE_CXX_COMPILER=${CXX}
-    "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ${FLAGS}")
-run(${CMAKE_COMMAND} --build ${WORK}/build)
+include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
+build_against(runtime ${SOURCE} "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ${FLAGS}")
 foreach(device cpu sim)
   run(${WORK}/build/record_model ${device})
   if(NOT out STREQUAL "x 1000, y 2000, total 1501500\n")

@@ -2,14 +2,7 @@
 # cmake -DBUILD=.. -DSOURCE=.. -DWORK=.. -DTOOL=.. -DCXX=.. -DFLAGS=.. -P: the example's own steps. It is built out of tree
 # against an installed millstream, with only its path changed, and copied below opp/vendors; a compilation finds it there, and
 # it moves exactly the node that it names.
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE err)
-  if(NOT rc EQUAL 0)
-    message(FATAL_ERROR "${ARGV}\nended with ${rc}\n${out}\n${err}")
-  endif()
-  set(out "${out}" PARENT_SCOPE)
-  set(err "${err}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
 # The `placement` of compile --json: "NODE=STREAM" each.
 function(placement list)
   string(JSON count LENGTH "${out}" placement)
