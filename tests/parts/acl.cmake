@@ -16,8 +16,8 @@ endif()
 add_test(NAME acl_examples COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/acl
          -DWORK=${CMAKE_CURRENT_BINARY_DIR}/acl_examples -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=${sanitized}
          -P ${CMAKE_CURRENT_LIST_DIR}/../compat/examples_test.cmake)
-add_test(NAME runtime_example COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/runtime
-         -DWORK=${CMAKE_CURRENT_BINARY_DIR}/runtime_example -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=${sanitized}
+add_test(NAME native_example COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/runtime
+         -DWORK=${CMAKE_CURRENT_BINARY_DIR}/native_example -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=${sanitized}
          -P ${CMAKE_CURRENT_LIST_DIR}/../compat/native_test.cmake)
 add_executable(misuse compat/misuse.cpp)
 target_link_libraries(misuse PRIVATE mst_acl)
