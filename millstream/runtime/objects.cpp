@@ -66,7 +66,10 @@ std::vector<std::shared_ptr<Lane>> ContextState::lanes() {
   for (const auto& stream : live_streams()) {
     out.emplace_back(stream, &stream->lane);
     const std::lock_guard lock(stream->tapes_mutex);
-    for (const auto& binding : stream->bindings) out.emplace_back(binding, &binding->lane);
+    // A tape may outlive its stream, which its lane refers to: both are kept.
+    for (const auto& binding : stream->bindings) {
+      out.emplace_back(std::make_shared<std::pair<std::shared_ptr<StreamState>, std::shared_ptr<BindingState>>>(stream, binding), &binding->lane);
+    }
   }
   return out;
 }

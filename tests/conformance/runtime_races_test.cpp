@@ -65,8 +65,12 @@ TEST_P(OnEveryBackend, AStreamThatIsClosedIsNotBound) {
     Result<void> bound, ended;
     lags.both([&] { bound = b.model.bind(b.streams[0], StreamRole::head); }, [&] { ended = b.streams[0].close(); });
     EXPECT_NE(bound.ok(), ended.ok());
-    if (!bound.ok()) EXPECT_EQ(ErrorCode::bad_handle, bound.error().code);
-    if (!ended.ok()) EXPECT_EQ(ErrorCode::bad_state, ended.error().code);
+    if (!bound.ok()) {
+      EXPECT_EQ(ErrorCode::bad_handle, bound.error().code);
+    }
+    if (!ended.ok()) {
+      EXPECT_EQ(ErrorCode::bad_state, ended.error().code);
+    }
   }
 }
 
@@ -103,7 +107,9 @@ TEST_P(OnEveryBackend, AnExecutionAndTheEndOfItsContextTakeTurns) {
     Result<void> done, ended;
     lags.both([&] { done = b.model.execute(); }, [&] { ended = b.context.close(); });
     EXPECT_OK(ended);
-    if (!done.ok()) EXPECT_TRUE(done.error().code == ErrorCode::bad_handle || done.error().code == ErrorCode::bad_state) << to_string(done.error());
+    if (!done.ok()) {
+      EXPECT_TRUE(done.error().code == ErrorCode::bad_handle || done.error().code == ErrorCode::bad_state) << to_string(done.error());
+    }
     EXPECT_CODE(bad_handle, b.context.default_stream().synchronize());
   }
 }
@@ -132,7 +138,9 @@ TEST_P(OnEveryBackend, AModelIsBegunBeforeItsContextEndsAndEndsWithItOrNotAtAll)
           if (late) (void)late->bind(b.streams[0], StreamRole::head);
         },
         [&] { EXPECT_OK(b.context.close()); });
-    if (late) EXPECT_TRUE(closed(*late));
+    if (late) {
+      EXPECT_TRUE(closed(*late));
+    }
   }
 }
 
