@@ -202,8 +202,8 @@ class AclRandom : public Acl {
  protected:
   void SetUp() override {
     Acl::SetUp();
-    // A wait that nobody records for is told of soon, since it happens all the time here.
-    std::ofstream(file_) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 3\n";
+    // A wait that nobody records for, and a loop that never ends, are told of soon: both happen all the time here.
+    std::ofstream(file_) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 3\nmax_tasks_per_execution = 10000\n";
     reopen(file_.c_str());
   }
   void TearDown() override {
