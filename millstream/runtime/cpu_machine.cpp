@@ -144,7 +144,7 @@ class CpuMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     const std::lock_guard lock(watch_mutex_);
-    timers_.insert({Clock::now() + Nanoseconds(after_ns), keeper(lane), &lane, park});
+    timers_.insert({Clock::now() + Nanoseconds(after_ns), keep(lane), park});
     changed_.notify_one();
   }
 
@@ -297,8 +297,7 @@ class CpuMachine final : public Machine {
 
   struct Timer {
     Clock::time_point at;
-    std::shared_ptr<const void> owner;
-    Lane* lane;
+    std::shared_ptr<Lane> lane;
     std::uint64_t park;
     bool operator<(const Timer& other) const { return at < other.at; }
     /// Its wait is not over yet.

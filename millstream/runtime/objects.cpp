@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "millstream/runtime/model_state.h"
+#include "millstream/runtime/step.h"
 
 namespace millstream::rt {
 
@@ -64,12 +65,9 @@ std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
 std::vector<std::shared_ptr<Lane>> ContextState::lanes() {
   std::vector<std::shared_ptr<Lane>> out;
   for (const auto& stream : live_streams()) {
-    out.emplace_back(stream, &stream->lane);
+    out.push_back(keep(stream->lane));
     const std::lock_guard lock(stream->tapes_mutex);
-    // A tape may outlive its stream, which its lane refers to: both are kept.
-    for (const auto& binding : stream->bindings) {
-      out.emplace_back(std::make_shared<std::pair<std::shared_ptr<StreamState>, std::shared_ptr<BindingState>>>(stream, binding), &binding->lane);
-    }
+    for (const auto& binding : stream->bindings) out.push_back(keep(binding->lane));
   }
   return out;
 }

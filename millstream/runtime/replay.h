@@ -19,7 +19,8 @@ namespace millstream::rt {
 class Replay {
  public:
   /// Null: the model has control flow, host functions, waits for what it does not record, streams of several priorities,
-  /// more tasks than an execution may run, or a cycle; the lanes of its tapes run it. `slices`: workers that may run it at once; 0: none may. O(tasks).
+  /// more tasks than an execution may run, or a cycle; the lanes of its tapes run it. `slices`: workers that may run it at
+  /// once; 0: none may. O(tasks).
   static std::unique_ptr<Replay> compile(ModelState& model, std::uint32_t slices);
   ~Replay();
 

@@ -47,7 +47,7 @@ class SimMachine final : public Machine {
   void run_callback(Lane& lane) override { start(lane, profile_.callback_us, 0, 0); }
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
-    moments_.push({now_ns() + after_ns, lane.level, lane.stream.number, order_++, &lane, keeper(lane), park});
+    moments_.push({now_ns() + after_ns, lane.level, lane.stream.number, order_++, &lane, keep(lane), park});
   }
 
   void wait_for_room(const std::function<bool()>& has_room) override {
@@ -318,7 +318,7 @@ class SimMachine final : public Machine {
     std::uint32_t stream_number;
     std::uint64_t order;
     Lane* lane;                          // whose task ends, or whose time is over
-    std::shared_ptr<const void> owner;  // of a timer: keeps the lane
+    std::shared_ptr<Lane> owner;  // of a timer: keeps the lane
     std::uint64_t park;
     bool operator<(const Moment& o) const {
       return std::tie(o.at, o.level, o.stream_number, o.order) < std::tie(at, level, stream_number, order);

@@ -130,9 +130,10 @@ bool dropped(const Lane& lane, const Task& task) {
   return task.sequence < lane.drop_until.load(std::memory_order_seq_cst) || lane.context.stopped.load(std::memory_order_seq_cst);
 }
 
-std::shared_ptr<const void> keeper(Lane& lane) {
-  if (lane.binding != nullptr) return lane.binding->shared_from_this();
-  return lane.stream.shared_from_this();
+std::shared_ptr<Lane> keep(Lane& lane) {
+  const std::shared_ptr<StreamState> stream = lane.stream.shared_from_this();
+  if (lane.binding == nullptr) return {stream, &lane};
+  return {std::make_shared<std::pair<std::shared_ptr<StreamState>, std::shared_ptr<BindingState>>>(stream, lane.binding->shared_from_this()), &lane};
 }
 
 void wake_all(Waiter* list) {

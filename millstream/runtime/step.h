@@ -38,8 +38,8 @@ Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns
   return Admission::run;
 }
 
-/// What keeps the lane: its stream, or the tape that it is of.
-std::shared_ptr<const void> keeper(Lane& lane);
+/// The lane with what it refers to: its stream, and the tape that it is of, which may outlive the stream.
+std::shared_ptr<Lane> keep(Lane& lane);
 /// Wakes a list of waiters, lanes and hosts, in order.
 void wake_all(Waiter* list);
 /// Lets a lane that was taken out of what it waits for go on.

@@ -139,14 +139,11 @@ Result<void> take_error(ContextState& context, const StreamState* stream) {
       ++it;
       continue;
     }
-    if (first && more < kNamed) {
-      ++more;
-      first->note(fmt::format("and task {} ({}) of stream {}: {}", it->sequence, it->task, it->stream, it->error.message));
-    } else if (first) {
-      ++more;
-    } else {
+    if (!first) {
       first = it->error;
       first->note(fmt::format("task {} ({}) of stream {}", it->sequence, it->task, it->stream));
+    } else if (++more <= kNamed) {
+      first->note(fmt::format("and task {} ({}) of stream {}: {}", it->sequence, it->task, it->stream, it->error.message));
     }
     it = context.errors.erase(it);
   }
