@@ -174,6 +174,24 @@ TEST_P(OnEveryBackend, TheFirstContextOfADeviceWithoutMemoryChangesNothingAndLea
   }
 }
 
+TEST_P(OnEveryBackend, AContextThatAResetDeviceRefusesLeavesNothingBehind) {
+  std::optional<std::int64_t> closed;
+  for (int round = 0; round < 3; ++round) {
+    open({});
+    context.reset();
+    {
+      Device other = std::move(*Device::open(GetParam(), 0));
+      EXPECT_OK(device->reset(ResetMode::force));
+      const Counts before = counts(other);
+      EXPECT_CODE(no_context, status(other.create_context()));
+      EXPECT_EQ(before, counts(other));
+    }
+    device.reset();
+    if (!closed) closed = live;  // the first round grows what stays with the process
+    EXPECT_EQ(*closed, live);
+  }
+}
+
 TEST_P(OnEveryBackend, ASubmitWithoutMemoryPutsNothingIntoTheStream) {
   Stream s = stream(), gate = stream();
   Event latch = event(Event::Kind::latch), e = event();
