@@ -24,6 +24,8 @@ class Awaited {
   virtual Signal::Removal remove(Waiter& waiter) = 0;
   /// "event 3", for reports.
   virtual std::string describe() const = 0;
+  /// DeviceState::id of the one whose tasks record it; 0: that of who waits.
+  virtual std::uint64_t home() const { return 0; }
 
   void hold() { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop() {
@@ -82,6 +84,7 @@ class Completion final : public Awaited {
   std::uint64_t serial = 0;      ///< of this record in a trace; 0: not traced
   std::unique_ptr<Error> error;  ///< the record was dropped, the execution failed
   std::uint64_t context = 0;     ///< ContextState::id of the stream whose record was dropped
+  std::uint64_t device = 0;      ///< of an event: what `home` says
 
   What what() const { return what_; }
   std::uint32_t number() const { return number_; }
@@ -102,6 +105,7 @@ class Completion final : public Awaited {
     return signal.remove(waiter);
   }
   std::string describe() const override;
+  std::uint64_t home() const override { return device; }
 
  private:
   const What what_;

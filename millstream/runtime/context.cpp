@@ -106,11 +106,13 @@ Result<void> Context::synchronize(Deadline deadline) {
   }
   const std::uint64_t begin = state_->device.machine->now_ns();
   bool all = true;
+  std::optional<Error> dropped;  // the first wait that was: so was what stood before it
   for (auto& [stream, marker] : markers) {
     Deadline left = deadline;
     if (left) left = std::max(Nanoseconds(1), *left - Nanoseconds(state_->device.machine->now_ns() - begin));
     if (marker) {
       MST_TRY_VOID(wait_host(kCall, *stream, *marker, left));
+      if (auto failure = marker->failure(); failure && !dropped) dropped = std::move(failure->error);
     } else if (!left) {
       wait_for_end(*stream);
     } else {
@@ -119,6 +121,7 @@ Result<void> Context::synchronize(Deadline deadline) {
   }
   if (trace.on() && all) trace.host(TraceEvent::Kind::context_sync_end, *state_, serial);
   MST_TRY_VOID(take_error(*state_, nullptr));
+  if (dropped) return std::move(*dropped);
   return {};
 }
 
@@ -143,17 +146,20 @@ Result<void> Context::recover() {
     for (const auto& model : state_->running) executions.push_back(model->current);
     for (const auto& asked : state_->executions) executions.push_back(asked.completion);
   }
-  for (const auto& execution : executions) state_->device.machine->host_wait(*execution, never, false);
+  for (const auto& execution : executions) wait_until_done(*state_->device.machine, *execution);
+  std::vector<Ref<Completion>> latches;  // others may still wait for them
   {
     const std::lock_guard lock(state_->events_mutex);
     for (EventState* e : state_->events) {
       const std::lock_guard one(e->lock);
-      if (e->kind == Event::Kind::latch) {
-        e->last = e->new_latch();
-      } else {
-        e->last = {};
-      }
+      const bool latch = e->kind == Event::Kind::latch;
+      if (latch) latches.push_back(e->last);
+      e->last = latch ? e->new_latch() : Ref<Completion>();
     }
+  }
+  for (const auto& latch : latches) {
+    auto why = std::make_unique<Error>(Error{ErrorCode::context_stopped, fmt::format("context {} recovered, and forgot its events", state_->number)});
+    wake_all(latch->publish(state_->device.machine->now_ns(), std::move(why), state_->id));
   }
   const std::lock_guard lock(state_->errors_mutex);
   state_->errors.clear();

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -26,6 +27,10 @@ using Clock = std::chrono::steady_clock;
 // A condition variable that is waited on against the system clock: what ThreadSanitizer of gcc 12 understands.
 using Wall = std::chrono::system_clock;
 
+// What is longer is as good as for ever, and no clock can add it.
+constexpr Nanoseconds kLongest = std::chrono::hours(24 * 365 * 100);
+Nanoseconds bounded(std::uint64_t ns) { return Nanoseconds(std::min(ns, static_cast<std::uint64_t>(kLongest.count()))); }
+
 void pause(Delays& delays) {
   if (const std::uint64_t us = delays.next_us()) std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
@@ -33,9 +38,9 @@ void pause(Delays& delays) {
 class CallbackPool {
  public:
   /// `on_idle`: called when a host function was the last that ran.
-  CallbackPool(std::uint32_t threads, Machine& machine, TraceRecorder& trace, std::uint32_t first_worker, std::optional<std::uint64_t> delay_seed,
-               std::function<void()> on_idle)
-      : machine_(machine), trace_(trace), delay_seed_(delay_seed), on_idle_(std::move(on_idle)) {
+  CallbackPool(Machine& machine, TraceRecorder& trace, std::optional<std::uint64_t> delay_seed, std::function<void()> on_idle)
+      : machine_(machine), trace_(trace), delay_seed_(delay_seed), on_idle_(std::move(on_idle)) {}
+  void start(std::uint32_t threads, std::uint32_t first_worker) {
     for (std::uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this, i, first_worker] { serve(first_worker + i); });
   }
   void push(Lane& lane) {
@@ -69,9 +74,14 @@ class CallbackPool {
       lock.unlock();
       Task& task = *first_task(lane);
       pause(delays);
-      if (trace_.on()) trace_.began(lane, task, worker);
-      call_host_func(lane, task);
-      if (trace_.on()) trace_.ended(lane, task, worker);
+      if (admit(lane, task, /*again=*/true) == Admission::drop) {  // dropped while it waited for its turn
+        if (trace_.on()) trace_.dropped(lane, task, worker);
+        discard(lane, task);
+      } else {
+        if (trace_.on()) trace_.began(lane, task, worker);
+        call_host_func(lane, task);
+        if (trace_.on()) trace_.ended(lane, task, worker);
+      }
       retire(lane, task);
       // Ready before it no longer counts as running: nobody sees an idle device in between.
       if (lane.binding != nullptr || !lane.token.remove(1)) machine_.make_ready(lane);
@@ -114,11 +124,21 @@ class CpuMachine final : public Machine {
         trace_(device.trace),
         count_(workers),
         ready_(threads(), device.profile.priority_age),
-        callbacks_(device.profile.callback_threads, *this, trace_, workers, device.profile.delay_seed, [this] { idle(); }) {
-    watch_ = std::thread([this] { watch(); });
-    for (std::uint32_t i = 0; i < threads(); ++i) workers_.emplace_back([this, i] { work(i); });
-  }
+        callbacks_(*this, trace_, device.profile.delay_seed, [this] { idle(); }) {}
   ~CpuMachine() override { shut_down(); }
+
+  Result<void> start() {
+    try {
+      callbacks_.start(device_.profile.callback_threads, threads() == 0 ? count_ + 1 : count_);
+      watch_ = std::thread([this] { watch(); });
+      for (std::uint32_t i = 0; i < threads(); ++i) workers_.emplace_back([this, i] { work(i); });
+      if (threads() == 0) workers_.emplace_back([this] { stand_by(); });
+    } catch (const std::system_error& e) {
+      return Error{ErrorCode::no_memory, fmt::format("Device::open: the threads of device {} cannot be started: {}", device_.number, e.what())}.help(
+          fmt::format("the profile wants {} workers and {} callback threads", count_, device_.profile.callback_threads));
+    }
+    return {};
+  }
 
   std::string_view name() const override { return "cpu"; }
   void make_ready(Lane& lane) override { ready_.push(lane); }
@@ -126,15 +146,21 @@ class CpuMachine final : public Machine {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<Nanoseconds>(Clock::now() - start_).count());
   }
 
+  bool may_wait() const override { return true; }
+
   bool host_wait(Completion& completion, HostTimeout timeout, bool spin) override {
     const Clock::time_point begin = Clock::now();
-    const auto until = timeout ? std::optional(std::chrono::system_clock::now() + *timeout) : std::nullopt;
+    const std::uint32_t stall_ms = device_.profile.callback_stall_ms;
+    std::optional<Nanoseconds> longest = timeout ? std::optional(std::min(*timeout, kLongest)) : std::nullopt;
+    if (stall_ms != 0) longest = std::min<Nanoseconds>(longest.value_or(kLongest), std::chrono::milliseconds(stall_ms));
+    const auto until = longest ? std::optional(Wall::now() + *longest) : std::nullopt;
     // A stream that asked for it spins on while others would sleep; but a deadlock is found only while hosts sleep.
     const Nanoseconds patience = spin ? std::chrono::milliseconds(100) : std::chrono::microseconds(2);
-    const Nanoseconds looks = std::min(patience, timeout.value_or(patience));
+    const Nanoseconds looks = std::min(patience, longest.value_or(patience));
     for (unsigned round = 0; !completion.signal.done() && Clock::now() - begin < looks; ++round) RealAtomics::relax(round % 64);
     if (completion.signal.done()) return true;
-    if (device_.profile.host_helps && !timeout) return help(completion);
+    if (device_.profile.host_helps && !longest) return help(completion);
+    want_worker();
     const BlockedHost blocked(device_);
     idle();
     return HostWaiter().wait(completion, until);
@@ -144,12 +170,13 @@ class CpuMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     const std::lock_guard lock(watch_mutex_);
-    timers_.insert({Clock::now() + Nanoseconds(after_ns), keep(lane), park});
+    timers_.insert({Clock::now() + bounded(after_ns), keep(lane), park});
     changed_.notify_one();
   }
 
   void wait_for_room(const std::function<bool()>& has_room) override {
     room_waiters_.fetch_add(1, std::memory_order_seq_cst);
+    want_worker();
     {
       const BlockedHost blocked(device_);
       idle();
@@ -164,7 +191,10 @@ class CpuMachine final : public Machine {
     room_.notify_all();
   }
 
-  void poll() override {}
+  bool poll() override {
+    want_worker();
+    return false;
+  }
 
   bool quiescent() override {
     // A lane leaves the pool ready, and the ready set into a worker that is awake: looked at in that order.
@@ -175,8 +205,9 @@ class CpuMachine final : public Machine {
   std::uint64_t activity() override { return ready_.pushes(); }
 
   void shut_down() override {
-    if (!watch_.joinable()) return;
+    if (gone_.load(std::memory_order_acquire)) return;
     ready_.close();
+    want_worker();
     for (std::thread& t : workers_) t.join();
     callbacks_.join();
     {
@@ -184,7 +215,7 @@ class CpuMachine final : public Machine {
       closed_ = true;
     }
     changed_.notify_one();
-    watch_.join();
+    if (watch_.joinable()) watch_.join();
     timers_.clear();  // they keep streams, and with them the device
     gone_.store(true, std::memory_order_release);
   }
@@ -200,6 +231,24 @@ class CpuMachine final : public Machine {
     while (Lane* lane = ready_.take([this] { idle(); })) run(*lane, worker, delays);
   }
 
+  // The worker of a device whose only one is a host that helps: for hosts that wait otherwise.
+  void stand_by() {
+    {
+      std::unique_lock lock(stand_by_mutex_);
+      wanted_changed_.wait(lock, [&] { return wanted_.load(std::memory_order_relaxed); });
+    }
+    ready_.worker_begins();
+    work(count_);
+  }
+  void want_worker() {
+    if (threads() != 0 || wanted_.load(std::memory_order_relaxed)) return;
+    {
+      const std::lock_guard lock(stand_by_mutex_);
+      wanted_.store(true, std::memory_order_relaxed);
+    }
+    wanted_changed_.notify_one();
+  }
+
   // The calling thread as the last of the workers, until the completion is done.
   bool help(Completion& completion) {
     HelpingHost host(ready_);
@@ -209,6 +258,7 @@ class CpuMachine final : public Machine {
     ready_.host_begins();
     while (Lane* lane = ready_.take_as_host(host.ended, [this] { idle(); })) run(*lane, count_ - 1, delays);
     ready_.host_ends();
+    idle();  // all that are left may have slept before
     return true;
   }
 
@@ -316,29 +366,29 @@ class CpuMachine final : public Machine {
       } else {
         const auto first = timers_.empty() ? Clock::time_point::max() : timers_.begin()->at;
         const auto next = suspect_at_ ? std::min(*suspect_at_, first) : first;
-        changed_.wait_until(lock, Wall::now() + (next - Clock::now()), awake);
+        changed_.wait_until(lock, Wall::now() + std::min<Nanoseconds>(next - Clock::now(), kLongest), awake);
       }
       fire_timers(lock);
       const bool suspect = suspect_at_ && *suspect_at_ <= Clock::now();
       if (!look_ && !suspect) continue;
       look_ = false;
       std::erase_if(timers_, [](const Timer& timer) { return !timer.armed(); });
-      const bool timed = !timers_.empty();
       lock.unlock();
       const std::uint64_t before = activity();
-      std::optional<Stuck> stuck = timed || !quiescent() ? std::nullopt : find_stuck(device_);
+      std::optional<Stuck> stuck = quiescent() ? find_stuck(device_) : std::nullopt;
       if (!quiescent() || activity() != before) stuck.reset();  // whoever is the next to be idle looks again
       if (stuck && stuck->certain) report(*stuck);
       lock.lock();
-      // What nobody records for may still come from a host; it is called a deadlock after a while without change.
+      // What nobody records for may still come from a host; it is called a deadlock after a while without change. And who
+      // waits for another device looks again then.
       if (stuck && !stuck->certain) {
-        if (!suspect_at_ || stuck->fingerprint != suspected_) {
-          suspect_at_ = Clock::now() + std::chrono::milliseconds(device_.profile.orphan_wait_ms);
-        } else if (suspect) {
+        const bool known = suspect_at_ && stuck->fingerprint == suspected_;
+        if (known && suspect) {
           lock.unlock();
           report(*stuck);
           lock.lock();
         }
+        if (!known || suspect) suspect_at_ = Clock::now() + std::chrono::milliseconds(std::max(1u, device_.profile.orphan_wait_ms));
         suspected_ = stuck->fingerprint;
       } else {
         suspect_at_.reset();
@@ -370,6 +420,10 @@ class CpuMachine final : public Machine {
   std::condition_variable room_;
   std::atomic<std::uint32_t> room_waiters_{0};
 
+  std::mutex stand_by_mutex_;
+  std::condition_variable wanted_changed_;
+  std::atomic<bool> wanted_{false};
+
   std::mutex watch_mutex_;
   std::condition_variable changed_;
   std::multiset<Timer> timers_;
@@ -385,8 +439,10 @@ class CpuMachine final : public Machine {
 
 }  // namespace
 
-std::unique_ptr<Machine> make_cpu_machine(DeviceState& device, std::uint32_t workers) {
-  return std::make_unique<CpuMachine>(device, workers);
+Result<std::unique_ptr<Machine>> make_cpu_machine(DeviceState& device, std::uint32_t workers) {
+  auto machine = std::make_unique<CpuMachine>(device, workers);
+  MST_TRY_VOID(machine->start());
+  return std::unique_ptr<Machine>(std::move(machine));
 }
 
 }  // namespace millstream::rt

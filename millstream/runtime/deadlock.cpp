@@ -15,8 +15,12 @@ namespace {
 
 struct Parked {
   std::shared_ptr<Lane> lane;
+  std::string name;                    // of the lane
+  std::shared_ptr<ModelState> model;   // of its tape
   std::uint64_t park = 0;
+  bool timed = false;                  // ends by itself
   const Awaited* on = nullptr;
+  std::uint64_t home = 0;              // the device that records it
   std::string awaited;
   std::string text;
   std::vector<std::size_t> recorders;  // parked streams with a queued record of it, in order
@@ -24,6 +28,7 @@ struct Parked {
   bool execution = false;              // for an execution: the model's own streams are what is stuck
 };
 
+// With its park_lock held, while it is parked: a tape's model is running.
 std::string name(const Lane& lane) {
   return lane.binding == nullptr ? lane.stream.name() : fmt::format("{} in model {}", lane.stream.name(), lane.binding->model->number);
 }
@@ -78,8 +83,17 @@ std::vector<Parked> parked_lanes(DeviceState& device, bool& moving) {
       moving = moving || is_moving(*lane);
       if (lane->parked_on == nullptr) continue;
       const std::size_t i = out.size();
-      out.push_back({lane, lane->parks, lane->parked_on, lane->parked_on->describe(), "", {}});
+      Parked p;
+      p.lane = lane;
+      p.name = name(*lane);
+      p.park = lane->parks;
+      p.timed = lane->park_timed;
+      p.on = lane->parked_on;
+      p.home = p.on->home();
+      p.awaited = p.on->describe();
+      out.push_back(std::move(p));
       if (lane->binding != nullptr) {
+        out[i].model = lane->binding->model->shared_from_this();
         out[i].closed_world = dynamic_cast<const RecordSite*>(lane->parked_on) != nullptr;
         const std::lock_guard executions(context->executions_mutex);
         recorders[lane->binding->model->current.get()].push_back(i);
@@ -101,7 +115,7 @@ std::vector<Parked> parked_lanes(DeviceState& device, bool& moving) {
     const std::lock_guard executions(context->executions_mutex);
     std::map<const ModelState*, std::set<std::size_t>> blocking;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      if (out[i].lane->binding != nullptr && &out[i].lane->context == context.get()) blocking[out[i].lane->binding->model].insert(i);
+      if (out[i].model && &out[i].lane->context == context.get()) blocking[out[i].model.get()].insert(i);
     }
     for (const auto& asked : context->executions) {
       std::set<std::size_t> by;
@@ -118,22 +132,31 @@ std::vector<Parked> parked_lanes(DeviceState& device, bool& moving) {
   return out;
 }
 
-// Whether each waits for nothing but streams that are stuck themselves: one recorder that may still be let go by a host
-// would free all that wait for it.
+// Whether each waits for nothing but streams that are stuck themselves: one recorder that a host or its deadline may still
+// let go would free all that wait for it. What no tape of a model records now, one that goes on may have recorded yet.
 std::vector<bool> closed_in(const std::vector<Parked>& parked) {
   std::vector<bool> closed(parked.size());
-  for (std::size_t i = 0; i < parked.size(); ++i) closed[i] = !parked[i].recorders.empty();
+  for (std::size_t i = 0; i < parked.size(); ++i) closed[i] = !parked[i].timed && (parked[i].closed_world || !parked[i].recorders.empty());
+  const auto stuck = [&](std::size_t i) {
+    const auto& r = parked[i].recorders;
+    if (!r.empty()) return std::all_of(r.begin(), r.end(), [&](std::size_t other) { return closed[other]; });
+    for (std::size_t other = 0; other < parked.size(); ++other) {
+      if (parked[other].model == parked[i].model && !closed[other]) return false;
+    }
+    return true;
+  };
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < parked.size(); ++i) {
-      const auto& r = parked[i].recorders;
-      if (!closed[i] || std::all_of(r.begin(), r.end(), [&](std::size_t other) { return closed[other]; })) continue;
+      if (!closed[i] || stuck(i)) continue;
       closed[i] = false;
       changed = true;
     }
   }
   return closed;
 }
+
+constexpr std::size_t kNamed = 16;  // streams of a cycle that a report words
 
 // The first cycle along first recorders that goes through `start`, else nothing.
 std::vector<std::size_t> cycle_through(const std::vector<Parked>& parked, std::size_t start) {
@@ -150,12 +173,22 @@ std::vector<std::size_t> cycle_through(const std::vector<Parked>& parked, std::s
 }
 
 std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std::size_t>& cycle) {
-  std::string text = "the cycle: " + name(*parked[cycle.front()].lane);
+  std::string text = "the cycle: " + parked[cycle.front()].name;
   for (std::size_t k = 0; k < cycle.size(); ++k) {
-    const Lane& recorder = *parked[cycle[(k + 1) % cycle.size()]].lane;
-    text += fmt::format("{} waits for {}, recorded by {}", k == 0 ? "" : ", which", parked[cycle[k]].awaited, name(recorder));
+    if (k == kNamed && cycle.size() > kNamed + 1) {
+      text += fmt::format(", and so on over {} more, back to {}", cycle.size() - kNamed, parked[cycle.front()].name);
+      break;
+    }
+    text += fmt::format("{} waits for {}, recorded by {}", k == 0 ? "" : ", which", parked[cycle[k]].awaited, parked[cycle[(k + 1) % cycle.size()]].name);
   }
   return text;
+}
+
+// The other device that records it, if anything moves there.
+std::shared_ptr<DeviceState> moving_elsewhere(const DeviceState& device, std::uint64_t home) {
+  if (home == 0 || home == device.id) return nullptr;
+  std::shared_ptr<DeviceState> other = device_of(home);
+  return other && !other->machine->quiescent() ? other : nullptr;
 }
 
 }  // namespace
@@ -174,30 +207,34 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
     out.certain = true;
     Error error{ErrorCode::deadlock, "DEADLOCK: " + parked[i].text};
     error.note(cycle_text(parked, cycle));
-    for (const std::size_t other : cycle) {
-      if (other != i) error.note(parked[other].text);
-    }
+    for (std::size_t k = 1; k < std::min(cycle.size(), kNamed); ++k) error.note(parked[cycle[k]].text);
     add(i, std::move(error).help("let one stream of the cycle record before it waits"));
   }
   // Inside a model only its own tapes can signal.
   for (std::size_t i = 0; i < parked.size(); ++i) {
-    if (!parked[i].closed_world || !parked[i].recorders.empty()) continue;
+    if (!closed[i] || !parked[i].recorders.empty()) continue;
     out.certain = true;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK: " + parked[i].text}
                .note("no stream of the model that still runs records it")
                .help("record it on a path that runs, or wait only where it was recorded"));
   }
   if (!out.waits.empty()) return out;
-  if (device.hosts_blocked.load(std::memory_order_seq_cst) == 0) return std::nullopt;
+  const bool waited_for = device.hosts_blocked.load(std::memory_order_seq_cst) != 0;
+  const bool timed = std::any_of(parked.begin(), parked.end(), [](const Parked& p) { return p.timed; });
   for (std::size_t i = 0; i < parked.size(); ++i) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
+    if (std::shared_ptr<DeviceState> other = moving_elsewhere(device, parked[i].home)) {
+      out.elsewhere.push_back(std::move(other));
+      continue;
+    }
+    if (timed || !waited_for) continue;
     out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
                .note(fmt::format("no queued task of device {} records it, and none came in {} ms (`orphan_wait_ms`)", device.number,
                                  device.profile.orphan_wait_ms))
                .help("record it, or let the wait have a deadline (acl has none)"));
   }
-  if (out.waits.empty()) return std::nullopt;
+  if (out.waits.empty() && out.elsewhere.empty()) return std::nullopt;
   return out;
 }
 

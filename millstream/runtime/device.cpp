@@ -30,7 +30,7 @@ Registry& registry() {
   return *r;
 }
 
-std::unique_ptr<Machine> make_machine(BackendId backend, DeviceState& device) {
+Result<std::unique_ptr<Machine>> make_machine(BackendId backend, DeviceState& device) {
   if (backend == BackendId::sim) return make_sim_machine(device);
   const std::uint32_t workers = device.profile.workers != 0 ? device.profile.workers : std::max(1u, std::thread::hardware_concurrency());
   return make_cpu_machine(device, workers);
@@ -39,13 +39,14 @@ std::unique_ptr<Machine> make_machine(BackendId backend, DeviceState& device) {
 Result<std::shared_ptr<DeviceState>> open_new(BackendId backend, std::int32_t ordinal, const Profile& profile, std::function<void()> thread_start = {}) {
   auto device = std::make_shared<DeviceState>(static_cast<std::uint32_t>(ordinal), profile);
   device->thread_start = std::move(thread_start);
-  device->machine = make_machine(backend, *device);
+  MST_TRY(device->machine, make_machine(backend, *device));
   Result<std::shared_ptr<ContextState>> primary = new_context("Device::open", device);
   if (!primary.ok()) {
     device->machine->shut_down();
     return std::move(primary).error();
   }
   (*primary)->primary = true;
+  device->announce();
   return device;
 }
 
@@ -81,7 +82,8 @@ Result<Device> Device::open(BackendId backend, std::int32_t ordinal, const std::
   MST_TRY_VOID(enter("Device::open"));
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  const Profile wanted = profile.value_or(Profile{});
+  const auto known = r.open.find({backend, ordinal});
+  const Profile wanted = profile.value_or(known == r.open.end() || known->second.count == 0 ? Profile{} : known->second.device->profile);
   if (ordinal < 0 || static_cast<std::uint32_t>(ordinal) >= wanted.devices) {
     return Error{ErrorCode::bad_device, fmt::format("Device::open: there is no device {}", ordinal)}.help(
         wanted.devices == 1 ? "the only device is 0" : fmt::format("devices are 0 to {}", wanted.devices - 1));
@@ -148,8 +150,18 @@ Result<void> Device::reset(ResetMode mode) {
   MST_TRY_VOID(enter(kCall));
   if (!state_) return not_open(kCall);
   Registry& r = registry();
+  const auto in_use = [&]() -> std::optional<Error> {
+    const auto contexts = state_->live_contexts();
+    if (mode != ResetMode::counted || contexts.size() <= 1) return std::nullopt;
+    Error error{ErrorCode::still_in_use, fmt::format("{}: device {} has live contexts", kCall, state_->number)};
+    for (const auto& c : contexts) {
+      if (!c->primary) error.note(fmt::format("context {} with {} streams", c->number, c->live_streams().size()));
+    }
+    return std::move(error).help("destroy them, or reset by force");
+  };
   std::shared_ptr<DeviceState> closing;
   if (state_->is_private) {
+    if (auto error = in_use()) return std::move(*error);
     closing = std::move(state_);
     state_.reset();
   } else {
@@ -164,13 +176,7 @@ Result<void> Device::reset(ResetMode mode) {
       state_.reset();
       return {};
     }
-    if (mode == ResetMode::counted && state_->live_contexts().size() > 1) {
-      Error error{ErrorCode::still_in_use, fmt::format("{}: device {} has live contexts", kCall, state_->number)};
-      for (const auto& c : state_->live_contexts()) {
-        if (!c->primary) error.note(fmt::format("context {} with {} streams", c->number, c->live_streams().size()));
-      }
-      return std::move(error).help("destroy them, or reset by force");
-    }
+    if (auto error = in_use()) return std::move(*error);
     closing = std::move(entry->second.device);
     r.open.erase(entry);
     state_.reset();

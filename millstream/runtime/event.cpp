@@ -39,13 +39,14 @@ Result<void> Event::synchronize(Deadline deadline) {
   const Ref<Completion> last = state_->last_record();
   if (!last) return {};
   DeviceState& device = state_->context->device;
+  MST_TRY_VOID(may_wait(kCall, device));
   // A host that waits for ever is told when nothing on the device can record the event.
-  const Nanoseconds patience = std::chrono::milliseconds(device.profile.orphan_wait_ms);
-  for (Deadline left = deadline;;) {
-    const Nanoseconds slice = left ? std::min(*left, patience) : patience;
-    if (device.machine->host_wait(*last, slice, false)) break;
-    if (left) *left -= slice;
-    if (left && left->count() <= 0) {
+  const Nanoseconds patience = std::chrono::milliseconds(std::max(1u, device.profile.orphan_wait_ms));
+  const std::uint64_t begin = device.machine->now_ns();
+  for (Nanoseconds left = deadline.value_or(patience);;) {
+    if (device.machine->host_wait(*last, std::min(left, patience), false)) break;
+    if (deadline) left = *deadline - Nanoseconds(device.machine->now_ns() - begin);
+    if (left.count() <= 0) {
       return Error{ErrorCode::event_sync_timeout, fmt::format("{}: {} was not recorded within {} ms", kCall, name(*state_),
                                                               std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
     }
@@ -54,8 +55,8 @@ Result<void> Event::synchronize(Deadline deadline) {
           .help("record it before the host waits, or wait with a deadline");
     }
   }
-  told(*state_, *last);
   if (auto failure = last->failure()) return std::move(failure->error);
+  told(*state_, *last);
   return {};
 }
 

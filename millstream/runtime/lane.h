@@ -40,6 +40,8 @@ struct Lane : Waiter {
   std::atomic<std::uint64_t> submitted{0};
   /// Tasks with a smaller sequence are over, as a host's wait was told; the holder may still count the last of them.
   std::atomic<std::uint64_t> synced{0};
+  /// The host function that runs: its task's sequence + 1; else 0.
+  std::atomic<std::uint64_t> host_function{0};
   /// Tasks with a smaller sequence are dropped.
   std::atomic<std::uint64_t> drop_until{0};
 
@@ -56,6 +58,7 @@ struct Lane : Waiter {
   SpinLock park_lock;
   Awaited* parked_on = nullptr;
   std::uint64_t parks = 0;                ///< counts, so that a late timer can tell an old park from this one
+  bool park_timed = false;                ///< this park ends by itself; read only while it lasts
   /// Why it was taken out, for the next holder.
   Wake wake = Wake::published;
   std::unique_ptr<Error> wake_error;

@@ -32,7 +32,10 @@ class Machine {
   virtual void make_ready(Lane& lane) = 0;
   /// Steady on cpu, virtual on sim.
   virtual std::uint64_t now_ns() = 0;
-  /// Blocks the calling thread until the completion is done. False: the time was over first.
+  /// False: the calling thread is what moves time, in a kernel; nothing would come while it waits.
+  virtual bool may_wait() const = 0;
+  /// Blocks the calling thread until the completion is done. False: the time was over first, or so much has passed without
+  /// it that a host function may be what stands in the way (Profile::callback_stall_ms); then the caller looks, and goes on.
   virtual bool host_wait(Completion& completion, HostTimeout timeout, bool spin) = 0;
   /// Runs the host function that stands first in the lane, elsewhere; then the lane goes on.
   virtual void run_callback(Lane& lane) = 0;
@@ -41,8 +44,9 @@ class Machine {
   /// Blocks until room may have been made in a full queue; returns at once if `has_room`.
   virtual void wait_for_room(const std::function<bool()>& has_room) = 0;
   virtual void room_made() = 0;
-  /// A host has asked whether something is done: virtual time moves only while a host looks.
-  virtual void poll() = 0;
+  /// A host has asked whether something is done: virtual time moves only while a host looks. Never blocks. False: nothing
+  /// has happened by it.
+  virtual bool poll() = 0;
   /// Has nothing running, ready or armed, so only a host could change anything.
   virtual bool quiescent() = 0;
   /// Counts lanes made ready: equal before and after means that nothing has begun in between.
@@ -53,7 +57,8 @@ class Machine {
   virtual void shut_down() = 0;
 };
 
-std::unique_ptr<Machine> make_cpu_machine(DeviceState& device, std::uint32_t workers);
+/// Errors: no_memory, its threads cannot be started.
+Result<std::unique_ptr<Machine>> make_cpu_machine(DeviceState& device, std::uint32_t workers);
 std::unique_ptr<Machine> make_sim_machine(DeviceState& device);
 
 }  // namespace millstream::rt

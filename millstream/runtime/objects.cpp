@@ -2,6 +2,7 @@
 #include "millstream/runtime/objects.h"
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include <fmt/format.h>
@@ -48,14 +49,26 @@ StreamState::StreamState(const std::shared_ptr<ContextState>& c, std::uint32_t n
 std::string StreamState::name() const { return is_default ? fmt::format("the default stream {}", number) : fmt::format("stream {}", number); }
 
 namespace {
-std::uint64_t next_context_id() {
+
+std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
+
+// Devices of the process, by id. Never destroyed, as devices may outlive what is.
+struct Announced {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::weak_ptr<DeviceState>> devices;
+};
+Announced& announced() {
+  static auto* const all = new Announced;
+  return *all;
+}
+
 }  // namespace
 
 ContextState::ContextState(const std::shared_ptr<DeviceState>& d, std::uint32_t n)
-    : device_keeper(d), device(*d), number(n), serial(d->trace.new_object()), id(next_context_id()) {}
+    : device_keeper(d), device(*d), number(n), serial(d->trace.new_object()), id(next_id()) {}
 
 std::vector<std::shared_ptr<StreamState>> ContextState::live_streams() {
   const std::lock_guard lock(streams_mutex);
@@ -74,6 +87,7 @@ std::vector<std::shared_ptr<Lane>> ContextState::lanes() {
 
 DeviceState::DeviceState(std::uint32_t n, Profile p)
     : number(n),
+      id(next_id()),
       profile(std::move(p)),
       stream_numbers(profile.max_streams),
       context_numbers(Profile::kUnlimited),
@@ -83,9 +97,27 @@ DeviceState::DeviceState(std::uint32_t n, Profile p)
       label_numbers(profile.max_labels),
       event_ids(profile.max_events) {}
 
+void DeviceState::announce() {
+  Announced& all = announced();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.devices, [](const auto& entry) { return entry.second.expired(); });
+  all.devices.emplace(id, weak_from_this());
+}
+
+std::shared_ptr<DeviceState> device_of(std::uint64_t id) {
+  Announced& all = announced();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.devices.find(id);
+  return found == all.devices.end() ? nullptr : found->second.lock();
+}
+
 bool DeviceState::take_event_id_later() {
-  for (std::uint32_t waited = 0; waited < profile.event_wait_ms; ++waited) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::uint64_t end = machine->now_ns() + profile.event_wait_ms * std::uint64_t{1'000'000};
+  for (std::uint32_t waited = 0; waited < profile.event_wait_ms && machine->now_ns() < end;) {
+    if (!machine->poll()) {  // nothing that this thread could do for it
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++waited;
+    }
     if (event_ids.take()) return true;
   }
   return false;
@@ -116,6 +148,7 @@ EventState::~EventState() {
 Ref<Completion> EventState::new_latch() const {
   auto latch = Ref<Completion>::adopt(new Completion(Completion::What::latch, number));
   latch->serial = context->device.trace.new_object();
+  latch->device = context->device.id;
   return latch;
 }
 

@@ -148,6 +148,7 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
  public:
   DeviceState(std::uint32_t number, Profile profile);
   const std::uint32_t number;
+  const std::uint64_t id;             ///< of the process: no other device of any back-end has it
   const Profile profile;
   bool is_private = false;            ///< not in the registry
   std::function<void()> thread_start;  ///< called by each worker thread first
@@ -170,7 +171,13 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   std::vector<std::shared_ptr<ContextState>> contexts;
   bool closed = false;  ///< takes no contexts any more
   std::vector<std::shared_ptr<ContextState>> live_contexts();
+
+  /// Found by `device_of` from now on.
+  void announce();
 };
+
+/// The live device with that id, or null.
+std::shared_ptr<DeviceState> device_of(std::uint64_t id);
 
 /// A host thread inside a blocking call, while this lives: what the search for deadlocks asks for.
 class BlockedHost {

@@ -47,6 +47,11 @@ bool ReadySet::idle() const {
   return levels_.load(std::memory_order_relaxed) == 0 && sleepers_ == workers_ + hosts_;
 }
 
+void ReadySet::worker_begins() {
+  const std::lock_guard lock(mutex_);
+  ++workers_;
+}
+
 void ReadySet::host_begins() {
   const std::lock_guard lock(mutex_);
   ++hosts_;

@@ -29,6 +29,7 @@ class ReadySet {
   /// For a host that works while it waits: null when `ended`, which `end_host` sets.
   template <class OnIdle>
   Lane* take_as_host(const std::atomic<bool>& ended, OnIdle on_idle);
+  void worker_begins();  ///< one more than at first
   void host_begins();
   void host_ends();
   void end_host(std::atomic<bool>& ended);
@@ -47,7 +48,7 @@ class ReadySet {
   template <class Ended, class OnIdle>
   Lane* take_unless(Ended ended, OnIdle on_idle);
 
-  const std::uint32_t workers_;
+  std::uint32_t workers_;
   const std::uint32_t age_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -36,6 +36,8 @@ class SimMachine final : public Machine {
     if (!drives()) wake_hosts();
   }
 
+  bool may_wait() const override { return !drives(); }
+
   bool host_wait(Completion& completion, HostTimeout timeout, bool) override {
     const auto done = [&] { return completion.signal.done(); };
     const std::uint64_t until = timeout ? now_ns() + static_cast<std::uint64_t>(timeout->count()) : kNever;
@@ -48,18 +50,28 @@ class SimMachine final : public Machine {
 
   void arm_timer(Lane& lane, std::uint64_t park, std::uint64_t after_ns) override {
     moments_.push({now_ns() + after_ns, lane.level, lane.stream.number, order_++, &lane, keep(lane), park});
+    ++timers_;
   }
 
   void wait_for_room(const std::function<bool()>& has_room) override {
     const BlockedHost blocked(device_);
-    drive(has_room, kNever);
+    while (!drive(has_room, kNever)) {
+    }
   }
   void room_made() override {}
 
-  void poll() override {
-    // One thing happens: over when `drive` has looked before the loop and before its first step.
-    unsigned looks = 0;
-    drive([&] { return ++looks > 2; }, kNever, /*stay=*/false);
+  // One thing happens, here or on a device that lanes wait for.
+  bool poll() override {
+    std::unique_lock lock(mutex_);
+    if (driving_) return false;  // whoever drives, this thread perhaps, goes on
+    take_wheel(lock);
+    bool late = false;
+    const bool happened = step(kNever, late);
+    std::optional<Stuck> stuck;
+    if (!happened) stuck = look();
+    leave_wheel(lock);
+    lock.unlock();
+    return happened || (stuck && (stuck->certain || move(*stuck, [] { return false; })));
   }
 
   bool quiescent() override {
@@ -75,6 +87,7 @@ class SimMachine final : public Machine {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !driving_; });
     left.swap(moments_);
+    timers_ = 0;
     lock.unlock();
   }
 
@@ -95,36 +108,89 @@ class SimMachine final : public Machine {
     changed_.notify_all();
   }
 
-  // One host at a time runs the loop; others sleep until it leaves it or their own wait is over.
+  void take_wheel(std::unique_lock<std::mutex>& lock) {
+    driving_ = true;
+    driver_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    lock.unlock();
+  }
+  void leave_wheel(std::unique_lock<std::mutex>& lock) {
+    lock.lock();
+    driver_.store(std::thread::id(), std::memory_order_relaxed);
+    driving_ = false;
+    changed_.notify_all();
+  }
+
+  // By the driver, when nothing is left to happen. What is certain is reported.
+  std::optional<Stuck> look() {
+    const std::uint64_t before = activity();
+    std::optional<Stuck> stuck = find_stuck(device_);
+    if (activity() != before) stuck.reset();
+    if (stuck && stuck->certain) report(*stuck);
+    return stuck;
+  }
+
+  // Virtual time of the devices that lanes wait for, until something comes of it. False: nothing happened there by it.
   template <class Done>
-  bool drive(const Done& done, std::uint64_t until, bool stay = true) {
+  bool move(const Stuck& stuck, const Done& done) {
+    bool moved = false;
+    const std::uint64_t before = activity();
+    for (const auto& other : stuck.elsewhere) {
+      for (int steps = 0; steps < 64 && activity() == before && !done() && other->machine->poll(); ++steps) moved = true;
+    }
+    return moved;
+  }
+
+  // False: it stays in one host function.
+  template <class Done>
+  bool sleep_while_driven(std::unique_lock<std::mutex>& lock, const Done& done) {
+    const auto over = [&] { return !driving_ || done(); };
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    bool woken = true;
+    if (profile_.callback_stall_ms == 0) {
+      changed_.wait(lock, over);
+    } else {
+      woken = changed_.wait_until(lock, std::chrono::system_clock::now() + std::chrono::milliseconds(profile_.callback_stall_ms), over);
+    }
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    return woken;
+  }
+  // By the driver: what hosts wait for may have come.
+  void tell_sleepers() {
+    if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+
+  // One host at a time runs the loop; others sleep until it leaves it or their own wait is over. False: `until` has come, or
+  // the loop stands in a host function for longer than callback_stall_ms.
+  template <class Done>
+  bool drive(const Done& done, std::uint64_t until) {
     std::unique_lock lock(mutex_);
     std::uint64_t idle_since = kNever;  // submissions when the loop ran dry
     while (!done()) {
       if (driving_) {
-        changed_.wait(lock, [&] { return !driving_; });
+        if (!sleep_while_driven(lock, done)) return false;
         continue;
       }
-      driving_ = true;
-      driver_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-      lock.unlock();
+      take_wheel(lock);
       bool late = false;
       while (!done() && !late && step(until, late)) {
       }
       const bool over = done();
-      const std::uint64_t before = activity();
       std::optional<Stuck> stuck;
-      if (!over && !late) stuck = find_stuck(device_);
-      if (activity() != before) stuck.reset();
-      if (stuck && stuck->certain) report(*stuck);
-      lock.lock();
-      driver_.store(std::thread::id(), std::memory_order_relaxed);
-      driving_ = false;
-      changed_.notify_all();
+      if (!over && !late) stuck = look();
+      leave_wheel(lock);
       if (over) return true;
       if (late) return done();
-      if (!stay) return false;
       if (stuck && stuck->certain) continue;
+      if (stuck && !stuck->elsewhere.empty()) {
+        lock.unlock();
+        const bool moved = move(*stuck, done);
+        lock.lock();
+        const auto soon = std::chrono::system_clock::now() + std::chrono::milliseconds(1);
+        if (!moved && !done()) changed_.wait_until(lock, soon, [&, since = submissions_] { return submissions_ != since || driving_; });
+        continue;
+      }
       // Nothing can happen unless another host submits something: it gets some real time to do so.
       if (idle_since == submissions_ && stuck) {
         lock.unlock();
@@ -155,6 +221,7 @@ class SimMachine final : public Machine {
     const bool now = !moments_.empty() && moments_.top().at <= now_ns();
     if (!now && start_launches()) return true;
     if (moments_.empty()) return false;
+    if (!now && moments_.size() == timers_ && cycle_among_timers()) return true;
     if (moments_.top().at > until) {
       pass_to(until);
       late = true;
@@ -162,6 +229,7 @@ class SimMachine final : public Machine {
     }
     const Moment moment = moments_.top();
     moments_.pop();
+    if (moment.owner) --timers_;
     if (moment.owner && !in_park(*moment.lane, moment.park)) return true;  // its wait was over before
     pass_to(moment.at);
     if (moment.owner) {
@@ -170,6 +238,13 @@ class SimMachine final : public Machine {
       end(*moment.lane);
     }
     return true;
+  }
+
+  // Only time-outs are left to happen: streams that wait for each other without any need not see them pass.
+  bool cycle_among_timers() {
+    if (std::exchange(looked_at_, activity()) == activity()) return false;
+    const std::optional<Stuck> stuck = look();
+    return stuck && stuck->certain;
   }
 
   void pass_to(std::uint64_t at) { now_.store(std::max(now_ns(), at), std::memory_order_relaxed); }
@@ -294,11 +369,14 @@ class SimMachine final : public Machine {
     if (task.kind == TaskKind::kernel) engine_of(task).free.insert(lane.slot);
     if (device_.trace.on()) device_.trace.ended(lane, task, task.kind == TaskKind::kernel ? lane.slot : 0);
     if (task.kind == TaskKind::host_func) {
+      tell_sleepers();  // it may take long, or wait for one of them
       call_host_func(lane, task);
     } else {
       perform(lane, task);
     }
+    const bool told = task.kind == TaskKind::record || task.kind == TaskKind::marker || task.kind == TaskKind::execute;
     go_on(lane, task);
+    if (told) tell_sleepers();
   }
 
   void go_on(Lane& lane, Task& task) {
@@ -334,6 +412,7 @@ class SimMachine final : public Machine {
   std::condition_variable changed_;
   bool driving_ = false;
   std::uint64_t submissions_ = 0;
+  std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::thread::id> driver_{};
   SpinLock ready_lock_;
   std::set<std::tuple<std::uint8_t, std::uint32_t, Lane*>> ready_;
@@ -343,6 +422,8 @@ class SimMachine final : public Machine {
   std::atomic<std::uint64_t> now_{0};
   std::uint64_t order_ = 0;
   std::priority_queue<Moment> moments_;
+  std::size_t timers_ = 0;        // among them
+  std::uint64_t looked_at_ = 0;   // activity when only timers were left
   std::vector<Engine> engines_;
 };
 

@@ -145,6 +145,8 @@ void wake_all(Waiter* list) {
       continue;
     }
     Lane& lane = *static_cast<Lane*>(waiter);
+    // Of another device perhaps, which may end as soon as its lane has gone on.
+    const std::shared_ptr<DeviceState> device = lane.context.device.shared_from_this();
     lane.woken = true;
     no_longer_parked(lane);
     resume(lane);
@@ -324,15 +326,19 @@ void retire(Lane& lane, Task& task) {
 }
 
 void call_host_func(Lane& lane, Task& task) {
-  running_callback = true;
+  const auto runs = [&](bool now) {
+    running_callback = now;
+    lane.host_function.store(now ? task.sequence + 1 : 0, std::memory_order_seq_cst);
+  };
+  runs(true);
   try {
     task.host_func.function(task.host_func.argument);
-    running_callback = false;
+    runs(false);
   } catch (const std::exception& e) {
-    running_callback = false;
+    runs(false);
     fail(lane, task, Error{ErrorCode::host_func_failed, fmt::format("a host function threw: {}", e.what())});
   } catch (...) {
-    running_callback = false;
+    runs(false);
     fail(lane, task, Error{ErrorCode::host_func_failed, "a host function threw something that is no std::exception"});
   }
 }

@@ -29,6 +29,7 @@ bool dropped(const Lane& lane, const Task& task);
 template <class Park>
 Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns, Park park) {
   DeviceState& device = lane.context.device;
+  lane.park_timed = timeout_ns != 0;
   if (!prepare_to_park(lane, on, [&] { return dropped(lane, task); })) return Admission::drop;
   if (timeout_ns != 0) device.machine->arm_timer(lane, lane.parks, timeout_ns);
   device.lanes_parked.fetch_add(1, std::memory_order_seq_cst);
@@ -64,7 +65,7 @@ Result<void> call_kernels(F calls) {
     return kernel_threw();
   }
 }
-/// Runs a host function; on the callback pool's thread, which is marked meanwhile.
+/// Runs a host function. Its thread is marked meanwhile, and the lane says so.
 void call_host_func(Lane& lane, Task& task);
 /// Whether the calling thread runs a host function.
 bool in_callback();

@@ -143,6 +143,7 @@ Result<void> Stream::record(Event& event) {
     return Error{ErrorCode::no_memory, fmt::format("{}: no memory for a record of event {}", kCall, e.number)};
   }
   auto completion = Ref<Completion>::adopt(made);
+  completion->device = device.id;
   if (device.trace.on()) completion->serial = device.trace.new_object();
   task.sync = {Ref<Completion>(completion).release(), 0, e.timed, true};
   Result<void> done = submit(kCall, *state_, task);

@@ -30,6 +30,12 @@ constexpr const char* kHowToGoOn = "Context::recover (acl has none: reset the de
 constexpr std::size_t kNamed = 3;  // failures behind the first that a report words
 }  // namespace
 
+Result<void> may_wait(const char* call, DeviceState& device) {
+  if (device.machine->may_wait()) return {};
+  return Error{ErrorCode::in_callback, fmt::format("{}: a kernel that runs in virtual time waits for device {}", call, device.number)}.help(
+      "no time passes while a kernel runs; let the host wait behind it");
+}
+
 Error stopped(const char* call, ContextState& context) {
   const std::lock_guard lock(context.errors_mutex);
   Error error{ErrorCode::context_stopped, fmt::format("{}: context {} has stopped", call, context.number)};
@@ -73,6 +79,7 @@ Result<void> try_submit(const char* call, StreamState& stream, Task& task, bool 
     if (!block) {
       return Error{ErrorCode::stream_full, fmt::format("{}: {} holds {} tasks, as many as it takes", call, stream.name(), stream.capacity)};
     }
+    MST_TRY_VOID(may_wait(call, context.device));
     context.device.machine->wait_for_room([&] {
       return lane.token.pending() < stream.capacity || context.stopped.load(std::memory_order_acquire);
     });
@@ -107,15 +114,33 @@ Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, boo
 
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline) {
   DeviceState& device = stream.lane.context.device;
-  if (device.machine->host_wait(completion, deadline, stream.spins)) {
-    const bool execution = completion.what() == Completion::What::execution;
-    if (device.trace.on()) device.trace.host(execution ? TraceEvent::Kind::execution_done : TraceEvent::Kind::sync_end, stream.lane, completion.serial);
-    return {};
+  Machine& machine = *device.machine;
+  MST_TRY_VOID(may_wait(call, device));
+  const std::uint32_t stall_ms = device.profile.callback_stall_ms;
+  const std::uint64_t begin = machine.now_ns();
+  for (Deadline left = deadline;;) {
+    const std::uint64_t function = stream.lane.host_function.load(std::memory_order_seq_cst);
+    if (machine.host_wait(completion, left, stream.spins)) {
+      const bool execution = completion.what() == Completion::What::execution;
+      if (device.trace.on()) device.trace.host(execution ? TraceEvent::Kind::execution_done : TraceEvent::Kind::sync_end, stream.lane, completion.serial);
+      return {};
+    }
+    if (deadline) left = *deadline - Nanoseconds(machine.now_ns() - begin);
+    if (deadline && (stall_ms == 0 || left->count() <= 0)) break;
+    if (function == 0 || stream.lane.host_function.load(std::memory_order_seq_cst) != function) continue;
+    return Error{ErrorCode::deadlock, fmt::format("DEADLOCK (suspected): {}: {} waits for its host function, task {}, which has not ended in {} ms "
+                                                  "(`callback_stall_ms`)", call, stream.name(), function - 1, stall_ms)}
+        .help("a host function must not wait for its own stream, nor for a thread that does");
   }
   Error error{ErrorCode::sync_timeout, fmt::format("{}: {} has not finished after {} ms", call, stream.name(),
                                                    std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
   for (std::string& line : blocking_chain(device, stream)) error.note(std::move(line));
   return std::move(error).help("its work goes on; synchronise again");
+}
+
+void wait_until_done(Machine& machine, Completion& completion) {
+  while (!machine.host_wait(completion, never, false)) {
+  }
 }
 
 void wait_for_end(StreamState& stream) {
@@ -213,7 +238,11 @@ Result<void> end_stream(const char* call, StreamState& stream, Close how) {
     return error;
   } else {
     MST_TRY(const Ref<Completion> drained, submit_marker(call, stream, true));
-    MST_TRY_VOID(wait_host(call, stream, *drained, never));
+    if (Result<void> waited = wait_host(call, stream, *drained, never); !waited.ok()) {
+      const std::lock_guard lock(context.streams_mutex);
+      stream.let_go = true;  // it ends with its last task
+      return waited;
+    }
     // Its worker still takes the last tasks off the token.
     for (unsigned round = 0; stream.lane.token.pending() != 0; ++round) RealAtomics::relax(round);
   }
@@ -223,6 +252,7 @@ Result<void> end_stream(const char* call, StreamState& stream, Close how) {
 }
 
 Result<void> end_context(const char* call, ContextState& context) {
+  MST_TRY_VOID(may_wait(call, context.device));
   if (context.closed.exchange(true, std::memory_order_seq_cst)) {
     return closed_handle(call, fmt::format("context {}", context.number));
   }
@@ -233,7 +263,10 @@ Result<void> end_context(const char* call, ContextState& context) {
     Result<Ref<Completion>> marker = submit_marker(call, *stream, true);
     if (marker.ok()) drains.emplace_back(stream, std::move(marker).value());
   }
-  for (auto& [stream, marker] : drains) context.device.machine->host_wait(*marker, never, false);
+  for (auto& [stream, marker] : drains) wait_until_done(*context.device.machine, *marker);
+  // Those that others have closed too. And a worker takes the last task off behind the marker.
+  for (const auto& [stream, marker] : drains) wait_for_end(*stream);
+  for (const auto& stream : context.live_streams()) wait_for_end(*stream);
   // Behind the streams: executions that they have queued are run, not dropped.
   std::vector<std::shared_ptr<ModelState>> models;
   {
@@ -244,11 +277,13 @@ Result<void> end_context(const char* call, ContextState& context) {
     Result<void> ended = end_model(call, *model);
     (void)ended;  // only that another thread has closed it
   }
-  Result<void> outcome = take_error(context, nullptr);
-  for (const auto& stream : context.live_streams()) {
-    wait_for_end(*stream);  // one that was let go may still run its last task
-    take_out(context, stream);
+  for (const auto& stream : context.live_streams()) take_out(context, stream);
+  {
+    const std::lock_guard lock(context.errors_mutex);
+    // What was dropped, before what merely failed.
+    std::stable_partition(context.errors.begin(), context.errors.end(), [](const TaskError& e) { return e.error.code == ErrorCode::deadlock; });
   }
+  Result<void> outcome = take_error(context, nullptr);
   {
     const std::lock_guard lock(context.streams_mutex);
     context.default_stream.reset();
@@ -272,10 +307,14 @@ Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::sha
   }
   sweep(*context);
   TakenNumber number(device.stream_numbers);
-  if (!number) {
+  // What was destroyed at once ends with its last task; in virtual time while somebody looks.
+  const std::uint64_t begin = device.machine->now_ns();
+  const std::uint64_t patience = profile.orphan_wait_ms * std::uint64_t{1'000'000};
+  for (bool more = true; !number && more;) {
     for (const auto& c : device.live_contexts()) sweep(*c);
+    more = !number.again() && device.machine->now_ns() - begin < patience && device.machine->poll();
   }
-  if (!number && !number.again()) {
+  if (!number) {
     Error error{ErrorCode::no_more_streams, fmt::format("{}: device {} has {} streams, and all are in use", call, device.number, profile.max_streams)};
     for (const auto& c : device.live_contexts()) error.note(fmt::format("context {} holds {}", c->number, c->live_streams().size()));
     return std::move(error).help("destroy streams, or share them");

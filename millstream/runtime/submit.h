@@ -40,10 +40,15 @@ Result<void> end_context(const char* call, ContextState& context);
 void sweep(ContextState& context);
 /// The first unreported error of a stream (of the context if null), the rest counted in a note, all reported.
 Result<void> take_error(ContextState& context, const StreamState* stream);
-/// Blocks until the completion is done. Errors: sync_timeout with what the stream waits for.
+/// Whether the calling thread can wait for the device. Errors: in_callback.
+Result<void> may_wait(const char* call, DeviceState& device);
+/// Blocks until the completion is done. Errors: sync_timeout with what the stream waits for; deadlock, its host function has
+/// run for callback_stall_ms; in_callback.
 Result<void> wait_host(const char* call, StreamState& stream, Completion& completion, Deadline deadline);
 /// Blocks until a stream that takes no more calls has run what it has.
 void wait_for_end(StreamState& stream);
+/// However long it takes.
+void wait_until_done(Machine& machine, Completion& completion);
 /// A new stream in the context. Errors: no_more_streams, no_memory.
 Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::shared_ptr<ContextState>& context, const StreamOptions& options);
 Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device);

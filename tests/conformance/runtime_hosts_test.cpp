@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts that wait, and devices that wait for each other: nobody hangs, and nobody is told of a deadlock that is none.
+#include "tests/conformance/runtime_recording.h"
+
+#include <chrono>
+#include <future>
+#include <limits>
+
+#include "millstream/runtime/objects.h"
+
+namespace millstream {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Fails the test instead of hanging it; what hangs is left behind.
+template <class F>
+void within(seconds limit, F call) {
+  auto task = std::make_shared<std::packaged_task<void()>>(std::move(call));
+  std::future<void> done = task->get_future();
+  std::thread([task] { (*task)(); }).detach();
+  if (done.wait_for(limit) == std::future_status::ready) return done.get();
+  std::fprintf(stderr, "it hangs\n");
+  std::abort();
+}
+
+ErrorCode code(const Result<void>& answer) { return answer.ok() ? ErrorCode{} : answer.error().code; }
+
+class TwoDevices : public testing::TestWithParam<BackendId> {
+ protected:
+  void SetUp() override {
+    Profile profile;
+    profile.devices = 2;
+    profile.workers = 2;
+    profile.orphan_wait_ms = 60;
+    for (const int i : {0, 1}) {
+      device[i].emplace(std::move(*Device::open(GetParam(), i, profile)));
+      stream[i].emplace(std::move(*device[i]->primary().create_stream({})));
+    }
+  }
+  void TearDown() override {
+    for (const int i : {0, 1}) {
+      stream[i].reset();
+      device[i].reset();
+    }
+  }
+  Event event(int i, Event::Kind kind = Event::Kind::snapshot) { return std::move(*device[i]->primary().create_event(kind, {})); }
+  std::optional<Device> device[2];
+  std::optional<Stream> stream[2];
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, TwoDevices, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
+
+TEST_P(TwoDevices, AWaitForADeviceThatRunsTowardsItsRecordIsNoDeadlock) {
+  within(seconds(60), [&] {
+    Bodies bodies;
+    int ran = 0;
+    Event e = event(1);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_OK(bodies.launch(*stream[1], [&ran]() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(60));
+        ++ran;
+        return {};
+      }));
+    }
+    EXPECT_OK(stream[1]->record(e));
+    EXPECT_OK(stream[0]->wait(e));
+    int seen = 0;
+    EXPECT_OK(bodies.launch(*stream[0], [&]() -> Result<void> {
+      seen = ran;
+      return {};
+    }));
+    EXPECT_OK(stream[0]->synchronize());
+    EXPECT_EQ(4, seen);
+  });
+}
+
+TEST_P(TwoDevices, AQueryMovesWhatItsStreamWaitsForOnAnotherDevice) {
+  within(seconds(60), [&] {
+    Event e = event(1);
+    EXPECT_OK(stream[1]->launch(kNothing, {}, {}));
+    EXPECT_OK(stream[1]->record(e));
+    EXPECT_OK(stream[0]->wait(e));
+    while (!*stream[0]->query()) std::this_thread::yield();
+  });
+}
+
+TEST_P(TwoDevices, ThatWaitForEachOtherAreTold) {
+  within(seconds(60), [&] {
+    Event a = event(0, Event::Kind::latch), b = event(1, Event::Kind::latch);
+    EXPECT_OK(stream[0]->wait(b));
+    EXPECT_OK(stream[0]->record(a));
+    EXPECT_OK(stream[1]->wait(a));
+    EXPECT_OK(stream[1]->record(b));
+    EXPECT_FALSE(stream[0]->synchronize().ok());
+    (void)stream[1]->synchronize();
+  });
+}
+
+TEST_P(TwoDevices, AWaitForADeviceThatHasEndedIsToldOfADeadlock) {
+  within(seconds(60), [&] {
+    Event e = event(1, Event::Kind::latch);
+    EXPECT_OK(stream[0]->wait(e));
+    stream[1].reset();
+    EXPECT_OK(device[1]->reset(ResetMode::force));
+    EXPECT_CODE(deadlock, stream[0]->synchronize());
+  });
+}
+
+// What wakes a stream of another device is done with that device before it ends.
+TEST_P(TwoDevices, ADeviceMayEndAsSoonAsAnotherHasWokenItsStreams) {
+  Profile profile = device[0]->profile();
+  for (int i = 0; i < 200; ++i) {
+    Event e = event(1);
+    EXPECT_OK(stream[1]->launch(kNothing, {}, {}));
+    EXPECT_OK(stream[1]->record(e));
+    EXPECT_OK(stream[0]->wait(e));
+    stream[0].reset();
+    device[0].reset();
+    device[0].emplace(std::move(*Device::open(GetParam(), 0, profile)));
+    stream[0].emplace(std::move(*device[0]->primary().create_stream({})));
+  }
+}
+
+TEST_P(TwoDevices, TheProfileOfAnOpenDeviceNeedNotBeGivenAgain) {
+  Result<Device> again = Device::open(GetParam(), 1);
+  EXPECT_OK(again);
+}
+
+TEST_P(OnEveryBackend, OneWorkerThatIsAHostServesHostsThatWaitOtherwise) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.workers = 1;
+    profile.host_helps = true;
+    profile.tasks_per_stream = 16;
+    for (int how = 0; how < 4; ++how) {
+      open(profile);
+      Stream s = stream();
+      Event e = event();
+      EXPECT_OK(s.launch(kNothing, {}, {}));
+      EXPECT_OK(s.record(e));
+      if (how == 0) EXPECT_OK(e.synchronize());
+      if (how == 1) EXPECT_OK(s.synchronize(seconds(20)));
+      while (how == 2 && !*s.query()) std::this_thread::yield();
+      for (int i = 0; how == 3 && i < 100; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+      EXPECT_OK(context->synchronize());
+    }
+  });
+}
+
+TEST_P(OnEveryBackend, AHostIsToldOfADeadlockAlthoughAnotherThatHelpedHasLeft) {
+  within(seconds(120), [&] {
+    Profile profile;
+    profile.host_helps = true;
+    profile.orphan_wait_ms = 20;
+    for (const std::uint32_t workers : {1u, 2u}) {
+      profile.workers = workers;
+      open(profile);
+      for (int i = 0; i < 50; ++i) {
+        Stream stuck = stream(), other = stream();
+        Event latch = event(Event::Kind::latch);
+        EXPECT_OK(stuck.wait(latch));
+        std::thread told([&] { EXPECT_CODE(deadlock, stuck.synchronize()); });
+        EXPECT_OK(other.launch(kNothing, {}, {}));
+        EXPECT_OK(other.synchronize());
+        told.join();
+      }
+    }
+  });
+}
+
+TEST_P(OnEveryBackend, WithoutPatienceForOrphansAnEventsDeadlineHolds) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.orphan_wait_ms = 0;
+    open(profile);
+    Event latch = event(Event::Kind::latch);
+    EXPECT_CODE(event_sync_timeout, latch.synchronize(milliseconds(10)));
+    EXPECT_CODE(deadlock, latch.synchronize());
+  });
+}
+
+TEST_P(OnEveryBackend, TheLongestDeadlineIsNotOverAtOnce) {
+  const Deadline longest = std::chrono::nanoseconds(std::numeric_limits<std::int64_t>::max());
+  Stream s = stream(), other = stream();
+  Event latch = event(Event::Kind::latch);
+  Bodies bodies;
+  EXPECT_OK(s.wait(latch, longest));
+  EXPECT_OK(bodies.launch(other, []() -> Result<void> {
+    std::this_thread::sleep_for(milliseconds(30));
+    return {};
+  }));
+  EXPECT_OK(other.record(latch));
+  EXPECT_OK(s.synchronize(longest));
+  EXPECT_OK(latch.synchronize(longest));
+  EXPECT_OK(context->synchronize(longest));
+}
+
+TEST_P(OnEveryBackend, AQueryNeverWaitsForTheTaskThatRuns) {
+  within(seconds(60), [&] {
+    Stream s = stream(), other = stream();
+    Bodies bodies;
+    std::atomic<bool> begun{false}, asked{false};
+    EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+      begun = true;
+      while (!asked) std::this_thread::yield();
+      return {};
+    }));
+    std::thread host([&] { EXPECT_OK(s.synchronize()); });
+    while (!begun) std::this_thread::yield();
+    EXPECT_TRUE(other.query().ok());
+    EXPECT_FALSE(*s.query());
+    asked = true;
+    host.join();
+  });
+}
+
+TEST_P(OnEveryBackend, AHostWhoseWaitIsOverLeavesWhileAHostFunctionRuns) {
+  within(seconds(60), [&] {
+    Stream s = stream(), other = stream();
+    struct Meeting {
+      std::atomic<bool> begun{false}, over{false};
+    } meeting;
+    EXPECT_OK(other.launch(kNothing, {}, {}));
+    EXPECT_OK(s.host_func(
+        [](void* p) {
+          auto& m = *static_cast<Meeting*>(p);
+          m.begun = true;
+          while (!m.over) std::this_thread::yield();
+        },
+        &meeting));
+    std::thread host([&] { EXPECT_OK(s.synchronize()); });
+    EXPECT_OK(other.synchronize());
+    meeting.over = true;
+    host.join();
+  });
+}
+
+TEST(InVirtualTime, AKernelThatWaitsForItsDeviceIsRefused) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.tasks_per_stream = 4;
+    Device device = std::move(*Device::open(BackendId::sim, 0, profile));
+    Context context = device.primary();
+    Stream s = std::move(*context.create_stream({})), other = std::move(*context.create_stream({}));
+    Event e = std::move(*context.create_event(Event::Kind::snapshot, {}));
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+      EXPECT_TRUE(other.query().ok());
+      EXPECT_EQ(ErrorCode::in_callback, code(other.synchronize()));
+      EXPECT_EQ(ErrorCode::in_callback, code(context.synchronize()));
+      for (int i = 0; i < 4; ++i) EXPECT_OK(other.launch(kNothing, {}, {}));
+      EXPECT_EQ(ErrorCode::in_callback, code(other.launch(kNothing, {}, {})));
+      EXPECT_EQ(ErrorCode::in_callback, code(other.close()));
+      return {};
+    }));
+    EXPECT_OK(s.record(e));
+    EXPECT_OK(s.synchronize());
+  });
+}
+
+TEST_P(OnEveryBackend, AThreadThatWaitsForTheStreamOfTheHostFunctionThatWaitsForItIsTold) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.callback_stall_ms = 100;
+    open(profile);
+    for (const Deadline deadline : {Deadline(), Deadline(seconds(30))}) {
+      struct Meeting {
+        Stream* stream;
+        Deadline deadline;
+        Result<void> told;
+      } meeting{nullptr, deadline, {}};
+      Stream s = stream();
+      meeting.stream = &s;
+      EXPECT_OK(s.host_func(
+          [](void* p) {
+            auto& m = *static_cast<Meeting*>(p);
+            std::thread helper([&m] { m.told = m.stream->synchronize(m.deadline); });
+            helper.join();
+          },
+          &meeting));
+      EXPECT_OK(s.record(*std::make_unique<Event>(event())));
+      Result<void> host = context->synchronize();  // may be told too
+      if (!host.ok()) EXPECT_EQ(ErrorCode::deadlock, host.error().code) << to_string(host.error());
+      EXPECT_OK(s.synchronize());
+      ASSERT_FALSE(meeting.told.ok());
+      EXPECT_EQ(ErrorCode::deadlock, meeting.told.error().code) << to_string(meeting.told.error());
+      EXPECT_NE(std::string::npos, meeting.told.error().message.find("host function, task 0")) << meeting.told.error().message;
+    }
+  });
+}
+
+TEST_P(OnEveryBackend, AHostFunctionThatTakesLongIsNoDeadlockToWhoWaitsForAnotherStream) {
+  Profile profile;
+  profile.callback_stall_ms = 20;
+  open(profile);
+  Stream s = stream(), other = stream();
+  EXPECT_OK(s.host_func([](void*) { std::this_thread::sleep_for(milliseconds(120)); }, nullptr));
+  std::thread host([&] { EXPECT_OK(other.synchronize()); });
+  EXPECT_OK(other.synchronize());
+  host.join();
+}
+
+TEST_P(OnEveryBackend, StreamsDestroyedAtOnceGiveTheirNumbersBack) {
+  Profile profile;
+  profile.max_streams = 8;
+  open(profile);
+  for (int i = 0; i < 200; ++i) {
+    Result<Stream> made = context->create_stream({});
+    for (int look = 0; !made.ok() && look < 2000; ++look) {  // on cpu its worker may need a moment
+      std::this_thread::sleep_for(milliseconds(1));
+      made = context->create_stream({});
+    }
+    ASSERT_TRUE(made.ok()) << to_string(made.error());
+    EXPECT_OK(made->launch(kNothing, {}, {}));
+    EXPECT_OK(made->close(Close::drop));
+  }
+}
+
+TEST_P(OnEveryBackend, ARecordThatMayWaitForAnIdGetsTheOneOfARecordThatHasEnded) {
+  Profile profile;
+  profile.max_events = 4;
+  profile.event_wait_ms = 5000;
+  open(profile);
+  Stream s = stream();
+  Event e = event();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.record(e));
+  }
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, ADeadlockIsToldBeforeAFailureThatCameFirst) {
+  Context second = std::move(*device->create_context());
+  Stream fails = std::move(*second.create_stream({})), stuck = std::move(*second.create_stream({}));
+  Event latch = std::move(*second.create_event(Event::Kind::latch, {}));
+  Bodies bodies;
+  EXPECT_OK(bodies.launch(fails, []() -> Result<void> { return Error{ErrorCode::kernel_failed, "bad"}; }));
+  EXPECT_OK(stuck.wait(latch));
+  EXPECT_CODE(deadlock, device->reset(ResetMode::force));
+}
+
+TEST_P(OnEveryBackend, AContextsWaitThatWasDroppedSaysSo) {
+  Stream s = stream();
+  Bodies bodies;
+  std::atomic<bool> begun{false}, go{false};
+  std::thread host;
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    begun = true;
+    while (!go) std::this_thread::yield();
+    return {};
+  }));
+  Result<void> told;
+  host = std::thread([&] { told = context->synchronize(); });
+  while (!begun || s.state()->lane.submitted.load() < 2) std::this_thread::yield();
+  std::thread aborts([&] { EXPECT_OK(s.abort()); });
+  while (s.state()->lane.drop_until.load() < 2) std::this_thread::yield();
+  go = true;
+  aborts.join();
+  host.join();
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(ErrorCode::stream_aborted, told.error().code) << to_string(told.error());
+}
+
+TEST_P(OnEveryBackend, AContextThatEndsRunsTheExecutionsOfStreamsThatWereLetGo) {
+  Context second = std::move(*device->create_context());
+  Stream gate = std::move(*second.create_stream({})), tape = std::move(*second.create_stream({.persistent = true}));
+  Bodies bodies;
+  int ran = 0;
+  Model model = std::move(*second.begin_model());
+  EXPECT_OK(model.bind(tape, StreamRole::head));
+  EXPECT_OK(bodies.launch(tape, [&ran]() -> Result<void> {
+    ++ran;
+    return {};
+  }));
+  EXPECT_OK(model.end_tasks(tape));
+  EXPECT_OK(model.finish());
+  std::atomic<bool> go{false};
+  std::optional<Stream> left = std::move(*second.create_stream({}));
+  EXPECT_OK(bodies.launch(*left, [&go]() -> Result<void> {
+    std::this_thread::sleep_for(milliseconds(30));
+    return {};
+  }));
+  EXPECT_OK(model.execute_async(*left));
+  EXPECT_OK(bodies.launch(*left, []() -> Result<void> { return Error{ErrorCode::kernel_failed, "slow and bad"}; }));
+  EXPECT_OK(gate.host_func([](void* p) { static_cast<std::optional<Stream>*>(p)->reset(); }, &left));
+  EXPECT_OK(gate.synchronize());
+  EXPECT_CODE(kernel_failed, second.close());
+  EXPECT_EQ(1, ran);
+}
+
+TEST_P(OnEveryBackend, WhoWaitsForALatchWhoseContextRecoversIsTold) {
+  Context second = std::move(*device->create_context());
+  Stream fails = std::move(*second.create_stream({})), s = stream();
+  EXPECT_OK(fails.set_failure_mode(FailureMode::stop));
+  Event latch = std::move(*second.create_event(Event::Kind::latch, {}));
+  Bodies bodies;
+  EXPECT_OK(s.wait(latch));
+  EXPECT_OK(bodies.launch(fails, []() -> Result<void> { return Error{ErrorCode::kernel_failed, "bad"}; }));
+  EXPECT_FALSE(fails.synchronize().ok());
+  EXPECT_OK(second.recover());
+  const Result<void> told = s.synchronize();
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(ErrorCode::context_stopped, told.error().code) << to_string(told.error());
+  EXPECT_NE(std::string::npos, to_string(told.error()).find("recovered")) << to_string(told.error());
+  EXPECT_OK(std::move(*second.create_stream({})).record(latch));
+  EXPECT_OK(s.wait(latch));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, ACycleNeedNotWaitForTheDeadlineOfAnother) {
+  Stream a = stream(), b = stream(), other = stream();
+  Event x = event(Event::Kind::latch), y = event(Event::Kind::latch), z = event(Event::Kind::latch);
+  EXPECT_OK(other.wait(z, seconds(20)));
+  EXPECT_OK(a.wait(x));
+  EXPECT_OK(a.record(y));
+  EXPECT_OK(b.wait(y));
+  EXPECT_OK(b.record(x));
+  const std::uint64_t begin = device->now_ns();
+  EXPECT_CODE(deadlock, a.synchronize(seconds(10)));
+  EXPECT_LT(device->now_ns() - begin, std::uint64_t{9'000'000'000});
+  EXPECT_OK(stream().record(z));
+  EXPECT_OK(other.synchronize());
+}
+
+// The first is let go by a host, and starts the tape that the second waits for.
+TEST_P(OnEveryBackend, ATapeThatAnotherMayStillStartIsNoDeadlock) {
+  Event outside = event(Event::Kind::latch), inside = event();
+  Stream first = stream({.persistent = true}), second = stream({.persistent = true}), third = stream({.persistent = true}), host = stream();
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(first, StreamRole::head));
+  EXPECT_OK(model.bind(second, StreamRole::head));
+  EXPECT_OK(model.bind(third, StreamRole::activated));
+  EXPECT_OK(first.wait(outside));
+  EXPECT_OK(model.activate(first, third));
+  EXPECT_OK(third.record(inside));
+  EXPECT_OK(second.wait(inside));
+  for (Stream* s : {&first, &second, &third}) EXPECT_OK(model.end_tasks(*s));
+  EXPECT_OK(model.finish());
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_OK(host.record(outside));
+    if (GetParam() == BackendId::sim) EXPECT_OK(host.synchronize());
+  });
+  EXPECT_OK(model.execute());
+  later.join();
+}
+
+TEST_P(OnEveryBackend, AHostFunctionThatIsDroppedWhileItWaitsForItsTurnDoesNotRun) {
+  struct Turn {
+    std::atomic<bool> begun{false}, go{false}, ran{false};
+  } turn;
+  Stream first = stream(), second = stream();
+  EXPECT_OK(first.host_func(
+      [](void* p) {
+        auto& t = *static_cast<Turn*>(p);
+        t.begun = true;
+        while (!t.go) std::this_thread::yield();
+      },
+      &turn));
+  std::thread host([&] { EXPECT_OK(first.synchronize()); });
+  while (!turn.begun) std::this_thread::yield();
+  EXPECT_OK(second.host_func([](void* p) { static_cast<Turn*>(p)->ran = true; }, &turn));
+  std::this_thread::sleep_for(milliseconds(20));
+  std::thread aborts([&] { EXPECT_OK(second.abort()); });
+  while (second.state()->lane.drop_until.load() == 0) std::this_thread::yield();
+  turn.go = true;
+  aborts.join();
+  host.join();
+  EXPECT_FALSE(turn.ran);
+}
+
+TEST(ALongCycle, IsToldInALineOfSomeStreams) {
+  Profile profile;
+  profile.orphan_wait_ms = 50;
+  Device device = std::move(*Device::open(BackendId::sim, 0, profile));
+  Context context = device.primary();
+  std::vector<Stream> streams;
+  std::vector<Event> events;
+  for (int i = 0; i < 300; ++i) {
+    streams.push_back(std::move(*context.create_stream({})));
+    events.push_back(std::move(*context.create_event(Event::Kind::latch, {})));
+  }
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    EXPECT_OK(streams[i].wait(events[i]));
+    EXPECT_OK(streams[i].record(events[(i + 1) % events.size()]));
+  }
+  const Result<void> told = streams[0].synchronize();
+  ASSERT_FALSE(told.ok());
+  const std::string text = to_string(told.error());
+  EXPECT_LT(text.size(), 6000u);
+  EXPECT_NE(std::string::npos, text.find("and so on over 284 more")) << text;
+}
+
+}  // namespace
+}  // namespace millstream
