@@ -22,6 +22,9 @@ int returns(int status) { return status; }
 float returns_half() { return 0.5F; }
 std::int64_t returns_much() { return std::int64_t{1} << 32; }
 void count(std::atomic<int>* counter) { ++*counter; }
+void wait_for(std::atomic<int>* flag) {
+  while (*flag == 0) std::this_thread::yield();
+}
 void set(void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }
 
 TEST_P(Acl, CopiesAndKernelsOfAStreamRunInOrder) {
@@ -109,6 +112,31 @@ TEST_P(Acl, ADeviceIsOpenUntilItsLastReset) {
   CODE(107002, aclrtResetDeviceForce(0));
   OK(aclrtSetDevice(0));
   CODE(107017, aclrtSynchronizeStream(s));
+}
+
+TEST_P(Acl, ADeviceThatIsResetIsOpenedAnewWhenTheResetIsDone) {
+  aclrtContext context = nullptr;
+  OK(aclrtGetCurrentContext(&context));
+  std::atomic<int> gate{0};
+  std::atomic<bool> opened{false};
+  OK(MST_LAUNCH(wait_for, 1, nullptr, nullptr)(&gate));
+  std::thread closes([] { OK(aclrtResetDevice(0)); });
+  aclrtEvent e = nullptr;
+  while (aclrtCreateEvent(&e) == ACL_SUCCESS) OK(aclrtDestroyEvent(e));
+  std::thread opens([&] {
+    OK(aclrtSetDevice(0));
+    opened = true;
+    std::atomic<int> counter{0};
+    OK(MST_LAUNCH(count, 1, nullptr, nullptr)(&counter));
+    OK(aclrtSynchronizeStream(nullptr));
+    EXPECT_EQ(counter, 1);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(opened);
+  gate = 1;
+  closes.join();
+  opens.join();
+  CODE(107017, aclrtSetCurrentContext(context));
 }
 
 TEST_P(Acl, AResetWhoseDrainCannotFinishFailsTheWaitsAndClosesTheDevice) {

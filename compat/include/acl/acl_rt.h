@@ -21,7 +21,10 @@ typedef void *aclrtNotify;
 typedef void *aclmdlRI;
 typedef void (*aclrtHostFunc)(void *args);
 
-/* Devices. Each SetDevice adds a reference and makes the primary context current; ResetDevice takes one away. */
+/*
+ * Devices. Each SetDevice adds a reference and makes the primary context current; ResetDevice takes one away, and the last
+ * closes the device. A SetDevice meanwhile waits for its end.
+ */
 aclError aclrtGetDeviceCount(uint32_t *count);
 aclError aclrtSetDevice(int32_t deviceId);
 aclError aclrtGetDevice(int32_t *deviceId);

@@ -53,8 +53,28 @@ Result<void> open_device(Devices& all, std::int32_t number) {
 // Contexts that were created and live.
 std::size_t created_contexts(const OpenDevice& device) { return device.native.state()->live_contexts().size() - 1; }
 
+// A device that is no longer open cannot be opened again while this lives.
+class Closing {
+ public:
+  explicit Closing(std::int32_t number) : number_(number) { devices().closing.insert(number); }
+  ~Closing() {
+    Devices& all = devices();
+    {
+      const std::lock_guard lock(all.mutex);
+      all.closing.erase(number_);
+    }
+    all.closed.notify_all();
+  }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+ private:
+  const std::int32_t number_;
+};
+
 Result<void> reset(std::int32_t number, ResetMode mode) {
   Devices& all = devices();
+  std::optional<Closing> closes;
   std::map<std::int32_t, OpenDevice>::node_type closing;
   std::shared_ptr<rt::DeviceState> state;
   std::optional<Result<void>> done;
@@ -73,6 +93,7 @@ Result<void> reset(std::int32_t number, ResetMode mode) {
       done = device.native.reset(ResetMode::counted);
       if (!done->ok() && done->error().code == ErrorCode::still_in_use) return *done;
     }
+    closes.emplace(number);
     closing = all.open.extract(it);
   }
   OpenDevice& device = closing.mapped();
@@ -119,7 +140,8 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
 aclError aclrtSetDevice(int32_t deviceId) {
   return run("aclrtSetDevice", [&]() -> Result<void> {
     Devices& all = devices();
-    const std::lock_guard lock(all.mutex);
+    std::unique_lock lock(all.mutex);
+    all.closed.wait(lock, [&] { return all.closing.count(deviceId) == 0; });
     if (all.open.count(deviceId) == 0) MST_TRY_VOID(open_device(all, deviceId));
     OpenDevice& device = all.open.at(deviceId);
     ++device.count;
