@@ -3,6 +3,7 @@
 #include "tests/compat/acl_fixture.h"
 
 #include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -74,6 +75,16 @@ TEST_P(Acl, AKernelThatThrowsOrReturnsANumberFailsItsTask) {
   CODE(507015, aclrtSynchronizeStream(s));
   OK(aclrtSynchronizeStream(s));
   EXPECT_EQ(mst_block_count(), 0u);
+}
+
+TEST_P(Acl, ALaunchWhoseArgumentsDoNotFitIsRefused) {
+  const int argument = 0;
+  const mst_kernel_body never = [](const void*) { return 1; };
+  for (const std::size_t bytes : {std::size_t{0xfffffff8}, std::size_t{1} << 32, (std::size_t{1} << 32) + sizeof argument, SIZE_MAX - 8, SIZE_MAX}) {
+    CODE(107000, mst_launch("k", never, 1, &argument, bytes, nullptr));
+    EXPECT_TRUE(said("help: at most 4294967287")) << aclGetRecentErrMsg();
+  }
+  OK(aclrtSynchronizeStream(nullptr));
 }
 
 TEST_P(Acl, DestroyingAStreamRunsItsTasksAndReturnsTheErrorThatNobodySaw) {

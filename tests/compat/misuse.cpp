@@ -293,12 +293,19 @@ std::vector<Call> table() {
          return mst_create_shared_stream(static_cast<aclrtStream*>(a.at[0]), static_cast<std::uint32_t>(a.number[0]), static_cast<std::uint32_t>(a.number[1]));
        },
        {{"a priority outside the range", 107000, number(0, 8)}, {"an unknown flag bit", 107000, number(1, 0x20)}}},
-      {"mst_launch", {{"name", K::pointer}, {"body", K::function}, any_stream}, {1, 0},
+      {"mst_launch", {{"name", K::pointer}, {"body", K::function}, any_stream}, {1, 0, 0},
        [](A a) {
          return mst_launch(a.at[0] == nullptr ? nullptr : "kernel", a.at[1] == nullptr ? nullptr : kernel, static_cast<std::uint32_t>(a.number[0]),
-                           nullptr, static_cast<std::size_t>(a.number[1]), a.at[2]);
+                           a.number[2] == 0 ? nullptr : &a, static_cast<std::size_t>(a.number[1]), a.at[2]);
        },
-       {{"no blocks", 107000, number(0, 0)}, {"arguments that are null", 100000, number(1, 8)}}, true, false, false, 2},
+       {{"no blocks", 107000, number(0, 0)},
+        {"arguments that are null", 100000, number(1, 8)},
+        {"4 GiB of arguments", 107000,
+         [](const World&, Arguments& a) {
+           a.number[1] = std::int64_t{1} << 32;
+           a.number[2] = 1;
+         }}},
+       true, false, false, 2},
   };
 }
 
