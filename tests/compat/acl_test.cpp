@@ -441,6 +441,16 @@ TEST_P(Acl, ADevicesMemoryEndsWithItTheHostsDoesNot) {
   OK(aclrtFreeHost(host));
 }
 
+TEST_P(Acl, ABlockOfNearlyAllThereCouldBeIsNotToBeHad) {
+  void* block = nullptr;
+  for (const std::size_t less : {0, 1, 62, 63, 64, 4096}) {
+    CODE(207001, aclrtMalloc(&block, SIZE_MAX - less, ACL_MEM_MALLOC_HUGE_FIRST));
+    CODE(207001, aclrtMallocHost(&block, SIZE_MAX - less));
+    CODE(207001, aclrtMallocHost(&block, PTRDIFF_MAX - less));
+  }
+  EXPECT_EQ(block, nullptr);
+}
+
 TEST_P(Acl, ACopyOrFillBeyondABlockIsRefusedWhateverTheCallerSaysOfItsSize) {
   void *small = nullptr, *host = nullptr;
   OK(aclrtMalloc(&small, 16, ACL_MEM_MALLOC_HUGE_FIRST));

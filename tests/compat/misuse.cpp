@@ -199,10 +199,15 @@ std::vector<Call> table() {
        [](A a) {
          return aclrtMalloc(static_cast<void**>(a.at[0]), static_cast<std::size_t>(a.number[0]), static_cast<aclrtMemMallocPolicy>(a.number[1]));
        },
-       {{"0 bytes", 107000, number(0, 0)}, {"an unknown policy", 107000, number(1, 3)}, {"more than there is", 207001, number(0, std::int64_t{1} << 60)}}},
+       {{"0 bytes", 107000, number(0, 0)},
+        {"an unknown policy", 107000, number(1, 3)},
+        {"more than there is", 207001, number(0, std::int64_t{1} << 60)},
+        {"SIZE_MAX bytes", 207001, number(0, -1)}}},
       {"aclrtFree", {{"devPtr", K::device_block}}, {}, [](A a) { return aclrtFree(a.at[0]); }},
       {"aclrtMallocHost", {output("hostPtr")}, {64}, [](A a) { return aclrtMallocHost(static_cast<void**>(a.at[0]), static_cast<std::size_t>(a.number[0])); },
-       {{"0 bytes", 107000, number(0, 0)}, {"more than there is", 207001, number(0, std::int64_t{1} << 60)}}},
+       {{"0 bytes", 107000, number(0, 0)},
+        {"more than there is", 207001, number(0, std::int64_t{1} << 60)},
+        {"SIZE_MAX bytes", 207001, number(0, -1)}}},
       {"aclrtFreeHost", {{"hostPtr", K::host_block}}, {}, [](A a) { return aclrtFreeHost(a.at[0]); }},
       {"aclrtMemcpy", {pointer("dst"), pointer("src")}, {8, 8, 0},
        [](A a) {
