@@ -469,6 +469,25 @@ TEST_P(Acl, ACopyOrFillBeyondABlockIsRefusedWhateverTheCallerSaysOfItsSize) {
   OK(aclrtFreeHost(host));
 }
 
+TEST_P(Acl, WhatEndsWithAThreadMayStillMakeCallsThatFail) {
+  static std::atomic<aclError> last{ACL_SUCCESS};
+  static std::string message;
+  struct EndsLate {
+    ~EndsLate() {
+      last = aclrtResetDevice(7);
+      message = aclGetRecentErrMsg();
+    }
+  };
+  std::thread([] {
+    static thread_local EndsLate later_than_the_message;
+    (void)&later_than_the_message;
+    CODE(107002, aclrtResetDevice(5));
+    EXPECT_TRUE(said("device 5 is not open"));
+  }).join();
+  EXPECT_EQ(last, 107002);
+  EXPECT_EQ(message, "no context");
+}
+
 TEST_P(Acl, InitAndFinalizeComeInPairs) {
   CODE(107000, aclFinalize());
   OK(aclInit(nullptr));

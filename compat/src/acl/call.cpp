@@ -9,7 +9,15 @@ namespace millstream::acl {
 namespace {
 
 thread_local void* current_context = nullptr;
-thread_local std::string recent_message;
+
+// The thread's message. What ends later than it, with the thread or with the process, may still make calls that fail: of
+// those the number's word is kept.
+thread_local const char* word_instead = nullptr;
+struct Message {
+  std::string text;
+  ~Message() { word_instead = ""; }
+};
+thread_local Message recent;
 
 // Messages of the runtime begin with its own call's name.
 std::string_view without_native_call(std::string_view message) {
@@ -85,13 +93,17 @@ Result<Deadline> milliseconds(std::int32_t timeout) {
 aclError report(const char* call, const Error& error) noexcept {
   const ErrorCodeInfo& info = error_code_info(error.code);
   const int number = info.acl != 0 ? info.acl : error_code_info(ErrorCode::internal).acl;
+  if (word_instead != nullptr) {
+    word_instead = info.word.data();  // a literal
+    return number;
+  }
   try {
     std::string text = fmt::format("{}: {} [{} {}]", call, without_native_call(error.message), number, info.word);
     if (error.where) text += fmt::format("\n  --> {}:{}:{}", error.where->file, error.where->line, error.where->column);
     for (const Note& n : error.notes) text += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", n.text);
-    recent_message = std::move(text);
+    recent.text = std::move(text);
   } catch (const std::bad_alloc&) {
-    recent_message.clear();  // the number says it
+    recent.text.clear();  // the number says it
   }
   return number;
 }
@@ -100,4 +112,4 @@ aclError report(const char* call, const Error& error) noexcept {
 
 using namespace millstream;
 
-const char* aclGetRecentErrMsg(void) { return acl::recent_message.c_str(); }
+const char* aclGetRecentErrMsg(void) { return acl::word_instead != nullptr ? acl::word_instead : acl::recent.text.c_str(); }
