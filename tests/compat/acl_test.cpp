@@ -381,6 +381,25 @@ TEST_P(Acl, AHostFunctionRunsInItsPlace) {
   EXPECT_EQ(seen, 1);
 }
 
+TEST_P(Acl, AHostFunctionThatCallsLeavesTheMessageOfWhoWaitsAlone) {
+  const aclrtStream s = stream();
+  CODE(107002, aclrtResetDevice(7));
+  const char* const message = aclGetRecentErrMsg();
+  const std::string text = message;
+  std::string inside;
+  OK(aclrtLaunchHostFunc(
+      s,
+      [](void* to) {
+        CODE(207006, aclrtSynchronizeDevice());
+        *static_cast<std::string*>(to) = aclGetRecentErrMsg();
+      },
+      &inside));
+  OK(aclrtSynchronizeStream(s));
+  EXPECT_NE(inside.find("aclrtSynchronizeDevice: called from a host function"), std::string::npos) << inside;
+  EXPECT_EQ(aclGetRecentErrMsg(), message);
+  EXPECT_EQ(aclGetRecentErrMsg(), text);
+}
+
 TEST_P(Acl, PrioritiesAreNotClamped) {
   std::int32_t least = -1, greatest = -1;
   OK(aclrtDeviceGetStreamPriorityRange(&least, &greatest));

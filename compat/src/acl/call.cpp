@@ -10,14 +10,16 @@ namespace {
 
 thread_local void* current_context = nullptr;
 
-// The thread's message. What ends later than it, with the thread or with the process, may still make calls that fail: of
-// those the number's word is kept.
+// The thread's messages. What ends later than they, with the thread or with the process, may still make calls that fail:
+// of those the number's word is kept.
 thread_local const char* word_instead = nullptr;
-struct Message {
-  std::string text;
-  ~Message() { word_instead = ""; }
+struct Messages {
+  std::string of_thread;
+  std::string of_host_function;  // the thread that it runs on may be one that waits, with a message that it has not read
+  ~Messages() { word_instead = ""; }
 };
-thread_local Message recent;
+thread_local Messages recent;
+std::string& message() { return rt::in_callback() ? recent.of_host_function : recent.of_thread; }
 
 // Messages of the runtime begin with its own call's name.
 std::string_view without_native_call(std::string_view message) {
@@ -101,9 +103,9 @@ aclError report(const char* call, const Error& error) noexcept {
     std::string text = fmt::format("{}: {} [{} {}]", call, without_native_call(error.message), number, info.word);
     if (error.where) text += fmt::format("\n  --> {}:{}:{}", error.where->file, error.where->line, error.where->column);
     for (const Note& n : error.notes) text += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", n.text);
-    recent.text = std::move(text);
+    message() = std::move(text);
   } catch (const std::bad_alloc&) {
-    recent.text.clear();  // the number says it
+    message().clear();  // the number says it
   }
   return number;
 }
@@ -112,4 +114,4 @@ aclError report(const char* call, const Error& error) noexcept {
 
 using namespace millstream;
 
-const char* aclGetRecentErrMsg(void) { return acl::word_instead != nullptr ? acl::word_instead : acl::recent.text.c_str(); }
+const char* aclGetRecentErrMsg(void) { return acl::word_instead != nullptr ? acl::word_instead : acl::message().c_str(); }
