@@ -413,6 +413,20 @@ TEST_P(Acl, PrioritiesAreNotClamped) {
   CODE(207000, aclrtCreateStreamWithConfig(&s, 0, ACL_STREAM_CPU_SCHEDULE));
 }
 
+TEST_P(Acl, TheGreatestPriorityThatTheDeviceGivesIsTakenWhenItIsNegative) {
+  const std::string file = testing::TempDir() + "acl_priorities.toml";
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\ngreatest_priority = -3\nleast_priority = -1\n";
+  reopen(file.c_str());
+  std::int32_t least = 0, greatest = 0;
+  OK(aclrtDeviceGetStreamPriorityRange(&least, &greatest));
+  EXPECT_EQ(least, -1);
+  EXPECT_EQ(greatest, -3);
+  aclrtStream s = nullptr;
+  for (const std::int32_t taken : {greatest, least}) OK(aclrtCreateStreamWithConfig(&s, static_cast<std::uint32_t>(taken), 0));
+  for (const std::int32_t refused : {greatest - 1, least + 1}) CODE(107000, aclrtCreateStreamWithConfig(&s, static_cast<std::uint32_t>(refused), 0));
+  EXPECT_TRUE(said("priority 0 is outside -3 (greatest) to -1 (least)")) << aclGetRecentErrMsg();
+}
+
 TEST_P(Acl, AProfileLimitsItsStreamsAndADestroyMakesRoom) {
   reopen("edge");
   std::vector<aclrtStream> all;
