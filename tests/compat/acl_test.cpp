@@ -87,6 +87,13 @@ TEST_P(Acl, ALaunchWhoseArgumentsDoNotFitIsRefused) {
   OK(aclrtSynchronizeStream(nullptr));
 }
 
+TEST_P(Acl, ALaunchWithAnEmptyNameIsToldSo) {
+  const mst_kernel_body never = [](const void*) { return 1; };
+  CODE(107000, mst_launch("", never, 1, nullptr, 0, nullptr));
+  EXPECT_TRUE(said("mst_launch: the kernel's name is empty")) << aclGetRecentErrMsg();
+  OK(aclrtSynchronizeStream(nullptr));
+}
+
 TEST_P(Acl, DestroyingAStreamRunsItsTasksAndReturnsTheErrorThatNobodySaw) {
   std::atomic<int> counter{0};
   aclrtStream s = stream();

@@ -63,6 +63,7 @@ aclError mst_launch(const char* name, mst_kernel_body body, uint32_t blocks, con
     MST_TRY_VOID(not_null({{name, "name"}, {reinterpret_cast<const void*>(body), "body"}}));
     if (bytes != 0) MST_TRY_VOID(not_null({{arguments, "arguments"}}));
     MST_TRY(const auto s, stream_here(stream));
+    if (*name == '\0') return Error{ErrorCode::bad_value, "the kernel's name is empty"};
     if (blocks == 0) return Error{ErrorCode::bad_value, fmt::format("kernel \"{}\" with no blocks", name)};
     if (bytes > kMostArguments) {
       return Error{ErrorCode::bad_value, fmt::format("kernel \"{}\" with {} bytes of arguments", name, bytes)}.help(
