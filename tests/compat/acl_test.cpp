@@ -196,6 +196,16 @@ TEST_P(Acl, AResetWhoseDrainCannotFinishFailsTheWaitsAndClosesTheDevice) {
   }
 }
 
+TEST_P(Acl, AMessageNamesTheCallOfThisInterfaceAlone) {
+  const std::string file = testing::TempDir() + "acl_impatient_host.toml";
+  std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 20\n";
+  reopen(file.c_str());
+  CODE(107019, aclrtSynchronizeEvent(latch()));
+  EXPECT_TRUE(said("aclrtSynchronizeEvent: DEADLOCK (suspected): nothing on device 0 records event")) << aclGetRecentErrMsg();
+  CODE(107000, aclrtResetEvent(snapshot(), nullptr));
+  EXPECT_TRUE(said("aclrtResetEvent: event") && !said("::")) << aclGetRecentErrMsg();
+}
+
 TEST_P(Acl, AResetWithCreatedContextsIsRefusedWithAListOfThem) {
   aclrtContext primary = nullptr, created = nullptr, now = nullptr;
   OK(aclrtGetCurrentContext(&primary));

@@ -21,11 +21,13 @@ struct Messages {
 thread_local Messages recent;
 std::string& message() { return rt::in_callback() ? recent.of_host_function : recent.of_thread; }
 
-// Messages of the runtime begin with its own call's name.
-std::string_view without_native_call(std::string_view message) {
-  const std::size_t end = message.find(": "), name = message.substr(0, end).find("::");
-  if (end == std::string_view::npos || name == std::string_view::npos || message.substr(0, end).find(' ') != std::string_view::npos) return message;
-  return message.substr(end + 2);
+// Messages of the runtime begin with its own call's name, or with "DEADLOCK: " or "DEADLOCK (suspected): " and then it.
+std::string without_native_call(std::string message) {
+  const std::size_t begin = message.starts_with("DEADLOCK") ? message.find(": ") + 2 : 0, end = message.find(": ", begin);
+  if (end == std::string::npos) return message;
+  const std::string name = message.substr(begin, end - begin);
+  if (name.find("::") != std::string::npos && name.find(' ') == std::string::npos) message.erase(begin, end + 2 - begin);
+  return message;
 }
 
 }  // namespace
