@@ -345,7 +345,9 @@ TEST_P(Acl, AContextThatStopsRefusesWorkUntilItIsDestroyed) {
   aclrtStreamStatus status;
   CODE(107035, aclrtStreamQuery(other, &status));
   CODE(507015, aclrtSynchronizeDevice());
-  aclrtDestroyContext(created);
+  EXPECT_TRUE(said("help: Context::recover (acl has none: reset the device), or destroy the context")) << aclGetRecentErrMsg();
+  CODE(507015, aclrtDestroyContext(created));
+  EXPECT_TRUE(said("the context was destroyed") && !said("help:")) << aclGetRecentErrMsg();
   OK(aclrtSetDevice(0));
   OK(aclrtSynchronizeDevice());
   EXPECT_EQ(counter, 0);

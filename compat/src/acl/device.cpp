@@ -209,6 +209,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
   return run("aclrtDestroyContext", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{context, "context"}}));
     std::int32_t number = 0;
+    bool stopped = false;
     Result<void> done;
     {
       MST_TRY(const auto object, find<ContextObject>(context));
@@ -217,13 +218,17 @@ aclError aclrtDestroyContext(aclrtContext context) {
       if (!object->native.state()->closed.load(std::memory_order_acquire)) return done;
       if (!done.ok() && done.error().code == ErrorCode::bad_handle) return done;  // another thread destroys it
       number = static_cast<std::int32_t>(object->native.state()->device.number);
+      stopped = object->native.state()->stopped.load(std::memory_order_acquire);
     }
     unpublish_context(context);
     Devices& all = devices();
     const std::lock_guard lock(all.mutex);
     const auto it = all.open.find(number);
     if (it != all.open.end()) it->second.contexts.erase(context);
-    return done;
+    if (done.ok()) return {};
+    Error error = done.error();
+    if (stopped && !error.notes.empty() && error.notes.back().kind == Note::Kind::help) error.notes.pop_back();  // how to go on with it
+    return std::move(error).note("the context was destroyed");
   });
 }
 
