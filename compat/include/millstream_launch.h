@@ -17,7 +17,7 @@ extern "C" {
 /** One block; `arguments` is the launch's copy, aligned to 8. Not 0: the task fails. */
 typedef int (*mst_kernel_body)(const void *arguments);
 
-/** `name` and `arguments` are copied. Errors: 100000 (null), 107000 (no blocks), those of a submit. */
+/** `name` and `arguments` are copied. Errors: 100000 (null), 107000 (an empty name, no blocks, 4 GiB of arguments), those of a submit. */
 aclError mst_launch(const char *name, mst_kernel_body body, uint32_t blocks, const void *arguments, size_t bytes, aclrtStream stream);
 /** Inside a kernel, which block this is and of how many; else 0 and 0. */
 uint32_t mst_block_index(void);

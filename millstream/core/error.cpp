@@ -7,7 +7,8 @@ namespace millstream {
 
 const std::vector<ErrorCodeInfo>& error_code_table() {
   using C = ErrorCode;
-  static const std::vector<ErrorCodeInfo> table = {
+  // Never destroyed: calls may fail while the process ends.
+  static const auto& table = *new std::vector<ErrorCodeInfo>{
       {C::unsupported_operator, "E01", "unsupported operator", 2},
       {C::conflict, "E02", "conflict", 2},
       {C::no_stream, "E03", "no stream", 2},

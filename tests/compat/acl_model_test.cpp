@@ -181,6 +181,41 @@ TEST_P(AclModel, WhatIsLeftAtAResetGoesWithTheDevice) {
   CODE(107017, aclrtDestroyStream(a));
 }
 
+TEST_P(AclModel, ADestroyRefusesAnExecutionThatIsQueued) {
+  const aclrtStream a = persistent(), run = stream();
+  const aclrtEvent gate = latch();
+  std::vector<int> order;
+  const aclmdlRI m = building();
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(MST_LAUNCH(append, 1, nullptr, a)(&order, 1));
+  OK(aclmdlRIEndTask(m, a));
+  OK(aclmdlRIBuildEnd(m, nullptr));
+  OK(aclrtStreamWaitEvent(run, gate));
+  OK(aclmdlRIExecuteAsync(m, run));
+  OK(MST_LAUNCH(append, 1, nullptr, run)(&order, 2));
+  OK(aclmdlRIDestroy(m));
+  OK(aclrtRecordEvent(gate, nullptr));
+  CODE(107000, aclrtSynchronizeStream(run));
+  EXPECT_TRUE(said("destroyed before its execution began")) << aclGetRecentErrMsg();
+  EXPECT_EQ(order, std::vector<int>{2});
+}
+
+TEST_P(AclModel, ALatchThatIsDestroyedKeepsItsIdWhileAModelHasIt) {
+  const std::string file = testing::TempDir() + "acl_one_event.toml";
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\nmax_events = 1\n";
+  reopen(file.c_str());
+  const aclrtStream a = persistent();
+  const aclmdlRI m = building();
+  const aclrtEvent e = latch();
+  OK(aclmdlRIBindStream(m, a, ACL_MODEL_STREAM_FLAG_HEAD));
+  OK(aclrtRecordEvent(e, a));
+  OK(aclrtDestroyEvent(e));
+  aclrtEvent other = nullptr;
+  CODE(207007, aclrtCreateEvent(&other));
+  OK(aclmdlRIDestroy(m));
+  OK(aclrtCreateEvent(&other));
+}
+
 TEST_P(AclModel, AModelStaysWithItsContext) {
   const aclrtStream a = persistent();
   const aclmdlRI m = building();

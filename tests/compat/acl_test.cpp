@@ -3,6 +3,7 @@
 #include "tests/compat/acl_fixture.h"
 
 #include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -22,6 +23,9 @@ int returns(int status) { return status; }
 float returns_half() { return 0.5F; }
 std::int64_t returns_much() { return std::int64_t{1} << 32; }
 void count(std::atomic<int>* counter) { ++*counter; }
+void wait_for(std::atomic<int>* flag) {
+  while (*flag == 0) std::this_thread::yield();
+}
 void set(void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }
 
 TEST_P(Acl, CopiesAndKernelsOfAStreamRunInOrder) {
@@ -73,6 +77,23 @@ TEST_P(Acl, AKernelThatThrowsOrReturnsANumberFailsItsTask) {
   EXPECT_EQ(mst_block_count(), 0u);
 }
 
+TEST_P(Acl, ALaunchWhoseArgumentsDoNotFitIsRefused) {
+  const int argument = 0;
+  const mst_kernel_body never = [](const void*) { return 1; };
+  for (const std::size_t bytes : {std::size_t{0xfffffff8}, std::size_t{1} << 32, (std::size_t{1} << 32) + sizeof argument, SIZE_MAX - 8, SIZE_MAX}) {
+    CODE(107000, mst_launch("k", never, 1, &argument, bytes, nullptr));
+    EXPECT_TRUE(said("help: at most 4294967287")) << aclGetRecentErrMsg();
+  }
+  OK(aclrtSynchronizeStream(nullptr));
+}
+
+TEST_P(Acl, ALaunchWithAnEmptyNameIsToldSo) {
+  const mst_kernel_body never = [](const void*) { return 1; };
+  CODE(107000, mst_launch("", never, 1, nullptr, 0, nullptr));
+  EXPECT_TRUE(said("mst_launch: the kernel's name is empty")) << aclGetRecentErrMsg();
+  OK(aclrtSynchronizeStream(nullptr));
+}
+
 TEST_P(Acl, DestroyingAStreamRunsItsTasksAndReturnsTheErrorThatNobodySaw) {
   std::atomic<int> counter{0};
   aclrtStream s = stream();
@@ -109,6 +130,31 @@ TEST_P(Acl, ADeviceIsOpenUntilItsLastReset) {
   CODE(107002, aclrtResetDeviceForce(0));
   OK(aclrtSetDevice(0));
   CODE(107017, aclrtSynchronizeStream(s));
+}
+
+TEST_P(Acl, ADeviceThatIsResetIsOpenedAnewWhenTheResetIsDone) {
+  aclrtContext context = nullptr;
+  OK(aclrtGetCurrentContext(&context));
+  std::atomic<int> gate{0};
+  std::atomic<bool> opened{false};
+  OK(MST_LAUNCH(wait_for, 1, nullptr, nullptr)(&gate));
+  std::thread closes([] { OK(aclrtResetDevice(0)); });
+  aclrtEvent e = nullptr;
+  while (aclrtCreateEvent(&e) == ACL_SUCCESS) OK(aclrtDestroyEvent(e));
+  std::thread opens([&] {
+    OK(aclrtSetDevice(0));
+    opened = true;
+    std::atomic<int> counter{0};
+    OK(MST_LAUNCH(count, 1, nullptr, nullptr)(&counter));
+    OK(aclrtSynchronizeStream(nullptr));
+    EXPECT_EQ(counter, 1);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(opened);
+  gate = 1;
+  closes.join();
+  opens.join();
+  CODE(107017, aclrtSetCurrentContext(context));
 }
 
 TEST_P(Acl, AResetWhoseDrainCannotFinishFailsTheWaitsAndClosesTheDevice) {
@@ -148,6 +194,16 @@ TEST_P(Acl, AResetWhoseDrainCannotFinishFailsTheWaitsAndClosesTheDevice) {
     OK(aclrtSynchronizeStream(again));
     EXPECT_EQ(before, 105);
   }
+}
+
+TEST_P(Acl, AMessageNamesTheCallOfThisInterfaceAlone) {
+  const std::string file = testing::TempDir() + "acl_impatient_host.toml";
+  std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 20\n";
+  reopen(file.c_str());
+  CODE(107019, aclrtSynchronizeEvent(latch()));
+  EXPECT_TRUE(said("aclrtSynchronizeEvent: DEADLOCK (suspected): nothing on device 0 records event")) << aclGetRecentErrMsg();
+  CODE(107000, aclrtResetEvent(snapshot(), nullptr));
+  EXPECT_TRUE(said("aclrtResetEvent: event") && !said("::")) << aclGetRecentErrMsg();
 }
 
 TEST_P(Acl, AResetWithCreatedContextsIsRefusedWithAListOfThem) {
@@ -289,7 +345,9 @@ TEST_P(Acl, AContextThatStopsRefusesWorkUntilItIsDestroyed) {
   aclrtStreamStatus status;
   CODE(107035, aclrtStreamQuery(other, &status));
   CODE(507015, aclrtSynchronizeDevice());
-  aclrtDestroyContext(created);
+  EXPECT_TRUE(said("help: Context::recover (acl has none: reset the device), or destroy the context")) << aclGetRecentErrMsg();
+  CODE(507015, aclrtDestroyContext(created));
+  EXPECT_TRUE(said("the context was destroyed") && !said("help:")) << aclGetRecentErrMsg();
   OK(aclrtSetDevice(0));
   OK(aclrtSynchronizeDevice());
   EXPECT_EQ(counter, 0);
@@ -342,6 +400,25 @@ TEST_P(Acl, AHostFunctionRunsInItsPlace) {
   EXPECT_EQ(seen, 1);
 }
 
+TEST_P(Acl, AHostFunctionThatCallsLeavesTheMessageOfWhoWaitsAlone) {
+  const aclrtStream s = stream();
+  CODE(107002, aclrtResetDevice(7));
+  const char* const message = aclGetRecentErrMsg();
+  const std::string text = message;
+  std::string inside;
+  OK(aclrtLaunchHostFunc(
+      s,
+      [](void* to) {
+        CODE(207006, aclrtSynchronizeDevice());
+        *static_cast<std::string*>(to) = aclGetRecentErrMsg();
+      },
+      &inside));
+  OK(aclrtSynchronizeStream(s));
+  EXPECT_NE(inside.find("aclrtSynchronizeDevice: called from a host function"), std::string::npos) << inside;
+  EXPECT_EQ(aclGetRecentErrMsg(), message);
+  EXPECT_EQ(aclGetRecentErrMsg(), text);
+}
+
 TEST_P(Acl, PrioritiesAreNotClamped) {
   std::int32_t least = -1, greatest = -1;
   OK(aclrtDeviceGetStreamPriorityRange(&least, &greatest));
@@ -353,6 +430,20 @@ TEST_P(Acl, PrioritiesAreNotClamped) {
   CODE(107000, aclrtCreateStreamWithConfig(&s, 8, 0));
   CODE(107000, aclrtCreateStreamWithConfig(&s, 0, 0x20));
   CODE(207000, aclrtCreateStreamWithConfig(&s, 0, ACL_STREAM_CPU_SCHEDULE));
+}
+
+TEST_P(Acl, TheGreatestPriorityThatTheDeviceGivesIsTakenWhenItIsNegative) {
+  const std::string file = testing::TempDir() + "acl_priorities.toml";
+  std::ofstream(file) << "name = \"mine\"\nlike = \"edge\"\n[device]\ngreatest_priority = -3\nleast_priority = -1\n";
+  reopen(file.c_str());
+  std::int32_t least = 0, greatest = 0;
+  OK(aclrtDeviceGetStreamPriorityRange(&least, &greatest));
+  EXPECT_EQ(least, -1);
+  EXPECT_EQ(greatest, -3);
+  aclrtStream s = nullptr;
+  for (const std::int32_t taken : {greatest, least}) OK(aclrtCreateStreamWithConfig(&s, static_cast<std::uint32_t>(taken), 0));
+  for (const std::int32_t refused : {greatest - 1, least + 1}) CODE(107000, aclrtCreateStreamWithConfig(&s, static_cast<std::uint32_t>(refused), 0));
+  EXPECT_TRUE(said("priority 0 is outside -3 (greatest) to -1 (least)")) << aclGetRecentErrMsg();
 }
 
 TEST_P(Acl, AProfileLimitsItsStreamsAndADestroyMakesRoom) {
@@ -402,6 +493,16 @@ TEST_P(Acl, ADevicesMemoryEndsWithItTheHostsDoesNot) {
   OK(aclrtFreeHost(host));
 }
 
+TEST_P(Acl, ABlockOfNearlyAllThereCouldBeIsNotToBeHad) {
+  void* block = nullptr;
+  for (const std::size_t less : {0, 1, 62, 63, 64, 4096}) {
+    CODE(207001, aclrtMalloc(&block, SIZE_MAX - less, ACL_MEM_MALLOC_HUGE_FIRST));
+    CODE(207001, aclrtMallocHost(&block, SIZE_MAX - less));
+    CODE(207001, aclrtMallocHost(&block, PTRDIFF_MAX - less));
+  }
+  EXPECT_EQ(block, nullptr);
+}
+
 TEST_P(Acl, ACopyOrFillBeyondABlockIsRefusedWhateverTheCallerSaysOfItsSize) {
   void *small = nullptr, *host = nullptr;
   OK(aclrtMalloc(&small, 16, ACL_MEM_MALLOC_HUGE_FIRST));
@@ -418,6 +519,25 @@ TEST_P(Acl, ACopyOrFillBeyondABlockIsRefusedWhateverTheCallerSaysOfItsSize) {
   OK(aclrtSynchronizeStream(s));
   OK(aclrtFree(small));
   OK(aclrtFreeHost(host));
+}
+
+TEST_P(Acl, WhatEndsWithAThreadMayStillMakeCallsThatFail) {
+  static std::atomic<aclError> last{ACL_SUCCESS};
+  static std::string message;
+  struct EndsLate {
+    ~EndsLate() {
+      last = aclrtResetDevice(7);
+      message = aclGetRecentErrMsg();
+    }
+  };
+  std::thread([] {
+    static thread_local EndsLate later_than_the_message;
+    (void)&later_than_the_message;
+    CODE(107002, aclrtResetDevice(5));
+    EXPECT_TRUE(said("device 5 is not open"));
+  }).join();
+  EXPECT_EQ(last, 107002);
+  EXPECT_EQ(message, "no context");
 }
 
 TEST_P(Acl, InitAndFinalizeComeInPairs) {

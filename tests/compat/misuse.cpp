@@ -199,10 +199,15 @@ std::vector<Call> table() {
        [](A a) {
          return aclrtMalloc(static_cast<void**>(a.at[0]), static_cast<std::size_t>(a.number[0]), static_cast<aclrtMemMallocPolicy>(a.number[1]));
        },
-       {{"0 bytes", 107000, number(0, 0)}, {"an unknown policy", 107000, number(1, 3)}, {"more than there is", 207001, number(0, std::int64_t{1} << 60)}}},
+       {{"0 bytes", 107000, number(0, 0)},
+        {"an unknown policy", 107000, number(1, 3)},
+        {"more than there is", 207001, number(0, std::int64_t{1} << 60)},
+        {"SIZE_MAX bytes", 207001, number(0, -1)}}},
       {"aclrtFree", {{"devPtr", K::device_block}}, {}, [](A a) { return aclrtFree(a.at[0]); }},
       {"aclrtMallocHost", {output("hostPtr")}, {64}, [](A a) { return aclrtMallocHost(static_cast<void**>(a.at[0]), static_cast<std::size_t>(a.number[0])); },
-       {{"0 bytes", 107000, number(0, 0)}, {"more than there is", 207001, number(0, std::int64_t{1} << 60)}}},
+       {{"0 bytes", 107000, number(0, 0)},
+        {"more than there is", 207001, number(0, std::int64_t{1} << 60)},
+        {"SIZE_MAX bytes", 207001, number(0, -1)}}},
       {"aclrtFreeHost", {{"hostPtr", K::host_block}}, {}, [](A a) { return aclrtFreeHost(a.at[0]); }},
       {"aclrtMemcpy", {pointer("dst"), pointer("src")}, {8, 8, 0},
        [](A a) {
@@ -293,12 +298,19 @@ std::vector<Call> table() {
          return mst_create_shared_stream(static_cast<aclrtStream*>(a.at[0]), static_cast<std::uint32_t>(a.number[0]), static_cast<std::uint32_t>(a.number[1]));
        },
        {{"a priority outside the range", 107000, number(0, 8)}, {"an unknown flag bit", 107000, number(1, 0x20)}}},
-      {"mst_launch", {{"name", K::pointer}, {"body", K::function}, any_stream}, {1, 0},
+      {"mst_launch", {{"name", K::pointer}, {"body", K::function}, any_stream}, {1, 0, 0},
        [](A a) {
          return mst_launch(a.at[0] == nullptr ? nullptr : "kernel", a.at[1] == nullptr ? nullptr : kernel, static_cast<std::uint32_t>(a.number[0]),
-                           nullptr, static_cast<std::size_t>(a.number[1]), a.at[2]);
+                           a.number[2] == 0 ? nullptr : &a, static_cast<std::size_t>(a.number[1]), a.at[2]);
        },
-       {{"no blocks", 107000, number(0, 0)}, {"arguments that are null", 100000, number(1, 8)}}, true, false, false, 2},
+       {{"no blocks", 107000, number(0, 0)},
+        {"arguments that are null", 100000, number(1, 8)},
+        {"4 GiB of arguments", 107000,
+         [](const World&, Arguments& a) {
+           a.number[1] = std::int64_t{1} << 32;
+           a.number[2] = 1;
+         }}},
+       true, false, false, 2},
   };
 }
 

@@ -19,6 +19,12 @@ add_test(NAME acl_examples COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} 
 add_test(NAME native_example COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/runtime
          -DWORK=${CMAKE_CURRENT_BINARY_DIR}/native_example -DCXX=${CMAKE_CXX_COMPILER} -DFLAGS=${sanitized}
          -P ${CMAKE_CURRENT_LIST_DIR}/../compat/native_test.cmake)
+add_executable(acl_exit compat/acl_exit.cpp)
+target_link_libraries(acl_exit PRIVATE mst_flags ascendcl)
+add_test(NAME acl_exit COMMAND acl_exit)
+add_executable(acl_unload compat/acl_unload.c)
+target_link_libraries(acl_unload PRIVATE mst_flags ${CMAKE_DL_LIBS})
+add_test(NAME acl_unload COMMAND acl_unload $<TARGET_FILE:ascendcl>)
 add_executable(misuse compat/misuse.cpp)
 target_link_libraries(misuse PRIVATE mst_acl)
 foreach(device cpu sim)

@@ -15,7 +15,8 @@ aclError aclInit(const char *configPath);
 aclError aclFinalize(void);
 /**
  * The last error of this thread: the call, the object, the reason, what to do. Empty if there was none. Valid until the
- * next call that fails in this thread. The only call that a host function may make.
+ * next call that fails in this thread. Where destructors at the end of a thread call, it may be the error's word alone. The
+ * only call that a host function may make: there it gives a message of its own.
  */
 const char *aclGetRecentErrMsg(void);
 

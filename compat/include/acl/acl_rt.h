@@ -21,7 +21,10 @@ typedef void *aclrtNotify;
 typedef void *aclmdlRI;
 typedef void (*aclrtHostFunc)(void *args);
 
-/* Devices. Each SetDevice adds a reference and makes the primary context current; ResetDevice takes one away. */
+/*
+ * Devices. Each SetDevice adds a reference and makes the primary context current; ResetDevice takes one away, and the last
+ * closes the device. A SetDevice meanwhile waits for its end.
+ */
 aclError aclrtGetDeviceCount(uint32_t *count);
 aclError aclrtSetDevice(int32_t deviceId);
 aclError aclrtGetDevice(int32_t *deviceId);
@@ -67,7 +70,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 /** Once a stream. One stream that stops on failure makes its whole context do so. */
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType, aclrtStreamAttrValue *value);
-/** Drops what is queued; returns when the task that runs has ended. */
+/** Drops what is queued; returns when the task that runs has ended. A model's execution that has begun goes on. */
 aclError aclrtStreamAbort(aclrtStream stream);
 /** Runs after all earlier and before all later tasks of the stream. It must not call this interface. */
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
@@ -144,9 +147,12 @@ aclError aclmdlRIBuildEnd(aclmdlRI modelRI, void *reserve);
 aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout);
 /** One task of the stream; what fails in it, a synchronise of the stream reports. */
 aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream);
-/** Waits for executions. The model cannot execute again; its recorded tasks end with the stream. */
+/**
+ * Waits for executions that have begun; one that is queued is refused when its turn comes, and a synchronise reports it
+ * (107000). The model cannot execute again; its recorded tasks end with the stream.
+ */
 aclError aclmdlRIUnbindStream(aclmdlRI modelRI, aclrtStream stream);
-/** Waits for executions and unbinds what is bound. */
+/** Unbinds what is bound, with the same wait and the same refusal. */
 aclError aclmdlRIDestroy(aclmdlRI modelRI);
 
 typedef enum {

@@ -9,13 +9,25 @@ namespace millstream::acl {
 namespace {
 
 thread_local void* current_context = nullptr;
-thread_local std::string recent_message;
 
-// Messages of the runtime begin with its own call's name.
-std::string_view without_native_call(std::string_view message) {
-  const std::size_t end = message.find(": "), name = message.substr(0, end).find("::");
-  if (end == std::string_view::npos || name == std::string_view::npos || message.substr(0, end).find(' ') != std::string_view::npos) return message;
-  return message.substr(end + 2);
+// The thread's messages. What ends later than they, with the thread or with the process, may still make calls that fail:
+// of those the number's word is kept.
+thread_local const char* word_instead = nullptr;
+struct Messages {
+  std::string of_thread;
+  std::string of_host_function;  // the thread that it runs on may be one that waits, with a message that it has not read
+  ~Messages() { word_instead = ""; }
+};
+thread_local Messages recent;
+std::string& message() { return rt::in_callback() ? recent.of_host_function : recent.of_thread; }
+
+// Messages of the runtime begin with its own call's name, or with "DEADLOCK: " or "DEADLOCK (suspected): " and then it.
+std::string without_native_call(std::string message) {
+  const std::size_t begin = message.starts_with("DEADLOCK") ? message.find(": ") + 2 : 0, end = message.find(": ", begin);
+  if (end == std::string::npos) return message;
+  const std::string name = message.substr(begin, end - begin);
+  if (name.find("::") != std::string::npos && name.find(' ') == std::string::npos) message.erase(begin, end + 2 - begin);
+  return message;
 }
 
 }  // namespace
@@ -85,13 +97,17 @@ Result<Deadline> milliseconds(std::int32_t timeout) {
 aclError report(const char* call, const Error& error) noexcept {
   const ErrorCodeInfo& info = error_code_info(error.code);
   const int number = info.acl != 0 ? info.acl : error_code_info(ErrorCode::internal).acl;
+  if (word_instead != nullptr) {
+    word_instead = info.word.data();  // a literal
+    return number;
+  }
   try {
     std::string text = fmt::format("{}: {} [{} {}]", call, without_native_call(error.message), number, info.word);
     if (error.where) text += fmt::format("\n  --> {}:{}:{}", error.where->file, error.where->line, error.where->column);
     for (const Note& n : error.notes) text += fmt::format("\n  {}: {}", n.kind == Note::Kind::help ? "help" : "note", n.text);
-    recent_message = std::move(text);
+    message() = std::move(text);
   } catch (const std::bad_alloc&) {
-    recent_message.clear();  // the number says it
+    message().clear();  // the number says it
   }
   return number;
 }
@@ -100,4 +116,4 @@ aclError report(const char* call, const Error& error) noexcept {
 
 using namespace millstream;
 
-const char* aclGetRecentErrMsg(void) { return acl::recent_message.c_str(); }
+const char* aclGetRecentErrMsg(void) { return acl::word_instead != nullptr ? acl::word_instead : acl::message().c_str(); }

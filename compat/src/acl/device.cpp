@@ -53,8 +53,28 @@ Result<void> open_device(Devices& all, std::int32_t number) {
 // Contexts that were created and live.
 std::size_t created_contexts(const OpenDevice& device) { return device.native.state()->live_contexts().size() - 1; }
 
+// A device that is no longer open cannot be opened again while this lives.
+class Closing {
+ public:
+  explicit Closing(std::int32_t number) : number_(number) { devices().closing.insert(number); }
+  ~Closing() {
+    Devices& all = devices();
+    {
+      const std::lock_guard lock(all.mutex);
+      all.closing.erase(number_);
+    }
+    all.closed.notify_all();
+  }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+ private:
+  const std::int32_t number_;
+};
+
 Result<void> reset(std::int32_t number, ResetMode mode) {
   Devices& all = devices();
+  std::optional<Closing> closes;
   std::map<std::int32_t, OpenDevice>::node_type closing;
   std::shared_ptr<rt::DeviceState> state;
   std::optional<Result<void>> done;
@@ -73,6 +93,7 @@ Result<void> reset(std::int32_t number, ResetMode mode) {
       done = device.native.reset(ResetMode::counted);
       if (!done->ok() && done->error().code == ErrorCode::still_in_use) return *done;
     }
+    closes.emplace(number);
     closing = all.open.extract(it);
   }
   OpenDevice& device = closing.mapped();
@@ -119,7 +140,8 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
 aclError aclrtSetDevice(int32_t deviceId) {
   return run("aclrtSetDevice", [&]() -> Result<void> {
     Devices& all = devices();
-    const std::lock_guard lock(all.mutex);
+    std::unique_lock lock(all.mutex);
+    all.closed.wait(lock, [&] { return all.closing.count(deviceId) == 0; });
     if (all.open.count(deviceId) == 0) MST_TRY_VOID(open_device(all, deviceId));
     OpenDevice& device = all.open.at(deviceId);
     ++device.count;
@@ -187,6 +209,7 @@ aclError aclrtDestroyContext(aclrtContext context) {
   return run("aclrtDestroyContext", [&]() -> Result<void> {
     MST_TRY_VOID(not_null({{context, "context"}}));
     std::int32_t number = 0;
+    bool stopped = false;
     Result<void> done;
     {
       MST_TRY(const auto object, find<ContextObject>(context));
@@ -195,13 +218,17 @@ aclError aclrtDestroyContext(aclrtContext context) {
       if (!object->native.state()->closed.load(std::memory_order_acquire)) return done;
       if (!done.ok() && done.error().code == ErrorCode::bad_handle) return done;  // another thread destroys it
       number = static_cast<std::int32_t>(object->native.state()->device.number);
+      stopped = object->native.state()->stopped.load(std::memory_order_acquire);
     }
     unpublish_context(context);
     Devices& all = devices();
     const std::lock_guard lock(all.mutex);
     const auto it = all.open.find(number);
     if (it != all.open.end()) it->second.contexts.erase(context);
-    return done;
+    if (done.ok()) return {};
+    Error error = done.error();
+    if (stopped && !error.notes.empty() && error.notes.back().kind == Note::Kind::help) error.notes.pop_back();  // how to go on with it
+    return std::move(error).note("the context was destroyed");
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of millstream_launch.h.
 #include <cstring>
+#include <limits>
 #include <string>
 #include <unordered_map>
 
@@ -15,7 +16,9 @@ namespace {
 thread_local std::uint32_t block_index = 0;
 thread_local std::uint32_t block_count = 0;
 
-// The argument block begins with the body.
+// The argument block begins with the body; a launch counts its bytes in 32 bits.
+constexpr std::size_t kMostArguments = std::numeric_limits<std::uint32_t>::max() - sizeof(mst_kernel_body);
+
 Result<void> run_block(const KernelCall& call) {
   mst_kernel_body body = nullptr;
   std::memcpy(&body, call.arguments.data(), sizeof body);
@@ -60,7 +63,12 @@ aclError mst_launch(const char* name, mst_kernel_body body, uint32_t blocks, con
     MST_TRY_VOID(not_null({{name, "name"}, {reinterpret_cast<const void*>(body), "body"}}));
     if (bytes != 0) MST_TRY_VOID(not_null({{arguments, "arguments"}}));
     MST_TRY(const auto s, stream_here(stream));
+    if (*name == '\0') return Error{ErrorCode::bad_value, "the kernel's name is empty"};
     if (blocks == 0) return Error{ErrorCode::bad_value, fmt::format("kernel \"{}\" with no blocks", name)};
+    if (bytes > kMostArguments) {
+      return Error{ErrorCode::bad_value, fmt::format("kernel \"{}\" with {} bytes of arguments", name, bytes)}.help(
+          fmt::format("at most {}; pass a pointer to more", kMostArguments));
+    }
     std::vector<std::byte> block(sizeof body + bytes);
     std::memcpy(block.data(), &body, sizeof body);
     if (bytes != 0) std::memcpy(block.data() + sizeof body, arguments, bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory and copies of acl/acl_rt.h: all of it is the host's.
 #include <cstring>
+#include <limits>
 #include <map>
 #include <new>
 
@@ -12,6 +13,8 @@ namespace millstream::acl {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+// No object is larger. Near SIZE_MAX operator new rounds up to the alignment, and past the end.
+constexpr std::size_t kMostBytes = std::numeric_limits<std::ptrdiff_t>::max();
 
 struct Block {
   const rt::DeviceState* device;  ///< null: the host's
@@ -28,7 +31,7 @@ Blocks& blocks() {
 
 Result<void> allocate(void** out, std::size_t bytes, const rt::DeviceState* device) {
   if (bytes == 0) return Error{ErrorCode::bad_value, "0 bytes"};
-  void* const made = ::operator new(bytes, kAlignment, std::nothrow);
+  void* const made = bytes > kMostBytes ? nullptr : ::operator new(bytes, kAlignment, std::nothrow);
   if (made == nullptr) return Error{ErrorCode::no_memory, fmt::format("no memory for {} bytes", bytes)}.help("free some, or ask for less");
   Blocks& all = blocks();
   const std::lock_guard lock(all.mutex);

@@ -2,8 +2,10 @@
 // What the handles of the acl interface stand for, and the devices of the process.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "compat/src/acl/handle_table.h"
@@ -61,6 +63,8 @@ struct OpenDevice {
 struct Devices {
   std::mutex mutex;
   std::map<std::int32_t, OpenDevice> open;
+  std::set<std::int32_t> closing;  ///< no longer open, and what they run is drained
+  std::condition_variable closed;  ///< one of them is gone
 };
 
 /// Of the process; never destroyed, because threads of open devices may run until it ends.

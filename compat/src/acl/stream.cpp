@@ -21,12 +21,12 @@ Result<void> create(aclrtStream* stream, std::optional<std::uint32_t> priority, 
   const Profile& profile = context->native.state()->device.profile;
   StreamOptions options;
   if (priority) {
-    const std::int64_t wanted = *priority;
+    const auto wanted = static_cast<std::int32_t>(*priority);  // the range is of int32_t
     if (wanted < profile.greatest_priority || wanted > profile.least_priority) {
       return Error{ErrorCode::bad_value, fmt::format("priority {} is outside {} (greatest) to {} (least)", wanted, profile.greatest_priority,
                                                      profile.least_priority)};
     }
-    options.priority = static_cast<std::int32_t>(wanted);
+    options.priority = wanted;
   }
   if ((flags & ACL_STREAM_CPU_SCHEDULE) != 0) {
     return Error{ErrorCode::unsupported, "no back-end has streams that a device's own CPU schedules"}.help("leave ACL_STREAM_CPU_SCHEDULE out");
