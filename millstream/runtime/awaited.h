@@ -91,6 +91,10 @@ class Completion final : public Awaited {
   /// Returns who waited. A latch that is set stays as it is, but a good record makes up for one that was dropped.
   Waiter* publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint64_t of_context);
   void reset();
+  /// A latch: a record of it is queued, which publishes it; or it was queued no more than asked for.
+  void expect();
+  void expect_no_more();
+  bool expected();
 
   struct Failure {
     Error error;
@@ -111,6 +115,7 @@ class Completion final : public Awaited {
   const What what_;
   const std::uint32_t number_;
   SpinLock lock_;
+  std::uint32_t queued_ = 0;  // records of a latch
 };
 
 }  // namespace millstream::rt

@@ -159,6 +159,7 @@ Result<void> Context::recover() {
   }
   for (const auto& latch : latches) {
     auto why = std::make_unique<Error>(Error{ErrorCode::context_stopped, fmt::format("context {} recovered, and forgot its events", state_->number)});
+    latch->expect();
     wake_all(latch->publish(state_->device.machine->now_ns(), std::move(why), state_->id));
   }
   const std::lock_guard lock(state_->errors_mutex);

@@ -75,16 +75,20 @@ Result<std::chrono::nanoseconds> Event::elapsed(const Event& start, const Event&
   for (const int i : {0, 1}) {
     EventState& e = i == 0 ? *a : *b;
     record[i] = e.last_record();
-    const bool unrecorded = !record[i] || (e.kind == Event::Kind::latch && !record[i]->signal.done());
+    // In this order: a record that runs meanwhile is done, or still expected.
+    const bool unrecorded = !record[i] || (e.kind == Event::Kind::latch && !record[i]->expected() && !record[i]->signal.done());
     if (!e.timed || unrecorded) {
       return Error{ErrorCode::no_timestamp, fmt::format("{}: {} {}", kCall, name(e), e.timed ? "was never recorded" : "keeps no time")}.help(
-          "create both with `timing` and record them");
+          "create both with `timing`, in acl with the flag ACL_EVENT_TIME_LINE, and record them");
     }
   }
   for (const int i : {0, 1}) {
     if (!record[i]->signal.done()) {
       return Error{ErrorCode::not_complete, fmt::format("{}: {} has not happened yet", kCall, name(i == 0 ? *a : *b))}.help("synchronise it first");
     }
+  }
+  for (const auto& r : record) {
+    if (auto failure = r->failure()) return std::move(failure->error);
   }
   const std::uint64_t from = record[0]->time(), to = record[1]->time();
   if (to < from) {

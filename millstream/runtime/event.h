@@ -35,7 +35,7 @@ class Event {
   /// Errors: event_sync_timeout; why the record was dropped; deadlock when nothing on the device can record it.
   Result<void> synchronize(Deadline deadline = never);
   /// From the start's record to the end's. Errors: no_timestamp (without timing, or never recorded), not_complete,
-  /// reversed_time, bad_value for events of two devices.
+  /// why a record was dropped, reversed_time, bad_value for events of two devices.
   static Result<std::chrono::nanoseconds> elapsed(const Event& start, const Event& end);
   /// Errors: bad_handle the second time.
   Result<void> close();

@@ -130,8 +130,12 @@ Result<void> Stream::record(Event& event) {
   Task task;
   task.kind = TaskKind::record;
   if (e.kind == Event::Kind::latch) {
-    task.sync = {e.last_record().release(), 0, e.timed, false};
-    return submit(kCall, *state_, task);
+    const Ref<Completion> latch = e.last_record();
+    task.sync = {Ref<Completion>(latch).release(), 0, e.timed, false};
+    latch->expect();
+    Result<void> done = submit(kCall, *state_, task);
+    if (!done.ok()) latch->expect_no_more();
+    return done;
   }
   if (!device.event_ids.take() && !device.take_event_id_later()) {
     return Error{ErrorCode::no_event, fmt::format("{}: device {} has {} event ids, and all are in use", kCall, device.number, device.event_ids.most())}

@@ -74,8 +74,12 @@ void release(Task& task) {
 
 Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std::uint64_t of_context) {
   const std::lock_guard lock(lock_);
+  if (what_ == What::latch) --queued_;
   if (signal.done()) {  // a latch
-    if (!why) error.reset();
+    if (!why && error) {
+      error.reset();
+      time_ns = at_ns;
+    }
     return nullptr;
   }
   time_ns = at_ns;
@@ -87,6 +91,21 @@ Waiter* Completion::publish(std::uint64_t at_ns, std::unique_ptr<Error> why, std
 void Completion::reset() {
   const std::lock_guard lock(lock_);
   signal.reset();
+}
+
+void Completion::expect() {
+  const std::lock_guard lock(lock_);
+  ++queued_;
+}
+
+void Completion::expect_no_more() {
+  const std::lock_guard lock(lock_);
+  --queued_;
+}
+
+bool Completion::expected() {
+  const std::lock_guard lock(lock_);
+  return queued_ != 0;
 }
 
 std::optional<Completion::Failure> Completion::failure() {

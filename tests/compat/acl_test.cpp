@@ -206,6 +206,20 @@ TEST_P(Acl, AMessageNamesTheCallOfThisInterfaceAlone) {
   EXPECT_TRUE(said("aclrtResetEvent: event") && !said("::")) << aclGetRecentErrMsg();
 }
 
+TEST_P(Acl, ADeadlockIsReportedByTheResetThoughAKernelFailedBefore) {
+  const std::string file = testing::TempDir() + "acl_impatient_reset.toml";
+  std::ofstream(file) << "name = \"impatient\"\nlike = \"edge\"\n[device]\norphan_wait_ms = 20\n";
+  reopen(file.c_str());
+  const aclrtStream waits = stream(), other = stream();
+  std::atomic<int> counter{0};
+  OK(MST_LAUNCH(throws, 1, nullptr, other)());
+  OK(aclrtStreamWaitEvent(waits, latch()));
+  OK(MST_LAUNCH(count, 1, nullptr, waits)(&counter));
+  CODE(107019, aclrtResetDevice(0));
+  EXPECT_TRUE(said("DEADLOCK (suspected)") && said("no such luck")) << aclGetRecentErrMsg();
+  EXPECT_EQ(counter, 0);
+}
+
 TEST_P(Acl, AResetWithCreatedContextsIsRefusedWithAListOfThem) {
   aclrtContext primary = nullptr, created = nullptr, now = nullptr;
   OK(aclrtGetCurrentContext(&primary));
@@ -300,6 +314,45 @@ TEST_P(Acl, ElapsedTimeNeedsTwoTimedAndCompleteRecords) {
   CODE(107007, aclrtEventElapsedTime(&ms, end, start));
   CODE(107006, aclrtEventElapsedTime(&ms, plain, end));
   CODE(107000, aclrtStreamWaitEvent(s, silent));
+}
+
+TEST_P(Acl, ElapsedTimeOfALatchIsNotCompleteWhileARecordIsQueued) {
+  const aclrtStream s = stream();
+  const aclrtEvent start = latch(), end = latch(), gate = latch();
+  float ms = -1;
+  OK(aclrtRecordEvent(start, s));
+  OK(aclrtSynchronizeStream(s));
+  CODE(107006, aclrtEventElapsedTime(&ms, start, end));
+  EXPECT_TRUE(said("ACL_EVENT_TIME_LINE")) << aclGetRecentErrMsg();
+  OK(aclrtStreamWaitEvent(s, gate));
+  OK(aclrtRecordEvent(end, s));
+  CODE(507006, aclrtEventElapsedTime(&ms, start, end));
+  CODE(507006, aclrtEventElapsedTime(&ms, end, start));
+  EXPECT_EQ(ms, -1);
+  OK(aclrtRecordEvent(gate, nullptr));
+  OK(aclrtSynchronizeStream(s));
+  OK(aclrtEventElapsedTime(&ms, start, end));
+  OK(aclrtResetEvent(end, s));
+  OK(aclrtSynchronizeStream(s));
+  CODE(107006, aclrtEventElapsedTime(&ms, start, end));
+}
+
+TEST_P(Acl, ElapsedTimeOfARecordThatWasDroppedIsWhyItWas) {
+  const aclrtEvent gate = latch();
+  for (const aclrtEvent e : {latch(), snapshot()}) {
+    const aclrtStream s = stream();
+    float ms = -1;
+    OK(aclrtStreamWaitEvent(s, gate));
+    OK(aclrtRecordEvent(e, s));
+    OK(aclrtStreamAbort(s));
+    CODE(107023, aclrtEventElapsedTime(&ms, e, e));
+    EXPECT_TRUE(said("was aborted")) << aclGetRecentErrMsg();
+    EXPECT_EQ(ms, -1);
+    OK(aclrtRecordEvent(e, s));
+    OK(aclrtSynchronizeStream(s));
+    OK(aclrtEventElapsedTime(&ms, e, e));
+    EXPECT_EQ(ms, 0);
+  }
 }
 
 TEST_P(Acl, AWaitForAnEventOfAnotherContextIsAllowedARecordIsNot) {

@@ -28,7 +28,7 @@ struct World {
   void *stream = nullptr, *stream_there = nullptr, *stream_stopped = nullptr;
   void* mode_set = nullptr;
   void *event = nullptr, *event_there = nullptr, *pending = nullptr, *recorded = nullptr, *later = nullptr, *latch = nullptr;
-  void *silent = nullptr, *untimed = nullptr, *gate = nullptr;
+  void *silent = nullptr, *untimed = nullptr, *gate = nullptr, *pending_latch = nullptr, *dropped = nullptr;
   void *notify = nullptr, *notify_there = nullptr;
   void *device_block = nullptr, *host_block = nullptr;
   // Models with a bound stream each.
@@ -188,7 +188,9 @@ std::vector<Call> table() {
        {{"an event without ACL_EVENT_TIME_LINE", 107006, other_pair(&World::untimed, &World::recorded)},
         {"an event that was never recorded", 107006, other_pair(&World::recorded, &World::latch)},
         {"start recorded after end", 107007, other_pair(&World::later, &World::recorded)},
-        {"a record that is pending", 507006, other_pair(&World::recorded, &World::pending)}}},
+        {"a record that is pending", 507006, other_pair(&World::recorded, &World::pending)},
+        {"a latch whose record is pending", 507006, other_pair(&World::recorded, &World::pending_latch)},
+        {"a record that was dropped", 107023, other_pair(&World::recorded, &World::dropped)}}},
       {"aclrtCreateNotify", {output("notify")}, {0},
        [](A a) { return aclrtCreateNotify(static_cast<aclrtNotify*>(a.at[0]), static_cast<std::uint64_t>(a.number[0])); },
        {{"a flag that is not 0", 107000, number(0, 1)}}},
@@ -388,6 +390,13 @@ World make_world() {
   void* const waiting = stream_with(0);
   must(aclrtStreamWaitEvent(waiting, w.gate));
   must(aclrtRecordEvent(w.pending, waiting));
+  must(aclrtCreateEvent(&w.pending_latch));
+  must(aclrtRecordEvent(w.pending_latch, waiting));
+  void* const aborted = stream_with(0);
+  w.dropped = event_with(9);
+  must(aclrtStreamWaitEvent(aborted, w.gate));
+  must(aclrtRecordEvent(w.dropped, aborted));
+  must(aclrtStreamAbort(aborted));
   must(aclrtMalloc(&w.device_block, 64, ACL_MEM_MALLOC_HUGE_FIRST));
   must(aclrtMallocHost(&w.host_block, 64));
 
