@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/runtime/device.h"
 
+#include <algorithm>
 #include <map>
 #include <thread>
 
@@ -36,7 +37,20 @@ Result<std::unique_ptr<Machine>> make_machine(BackendId backend, DeviceState& de
   return make_cpu_machine(device, workers);
 }
 
+// What the runtime rests on, of a profile that no target's reader has seen.
+Result<void> usable(const Profile& p) {
+  const auto wrong = [](std::string what) { return Error{ErrorCode::bad_value, "Device::open: " + std::move(what)}; };
+  const std::int64_t levels = std::int64_t{p.least_priority} - p.greatest_priority + 1;
+  if (levels < 1 || levels > Profile::kPriorities) {
+    return wrong(fmt::format("priorities {} (greatest) to {} (least); 1 to {} of them are wanted", p.greatest_priority, p.least_priority, Profile::kPriorities));
+  }
+  if (std::find(p.engine_slots.begin(), p.engine_slots.end(), 0u) != p.engine_slots.end()) return wrong("an engine without slots");
+  if (!(p.copy_bytes_per_us > 0)) return wrong(fmt::format("copies of {} bytes a us", p.copy_bytes_per_us));
+  return {};
+}
+
 Result<std::shared_ptr<DeviceState>> open_new(BackendId backend, std::int32_t ordinal, const Profile& profile, std::function<void()> thread_start = {}) {
+  MST_TRY_VOID(usable(profile));
   auto device = std::make_shared<DeviceState>(static_cast<std::uint32_t>(ordinal), profile);
   device->thread_start = std::move(thread_start);
   MST_TRY(device->machine, make_machine(backend, *device));

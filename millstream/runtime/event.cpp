@@ -52,7 +52,7 @@ Result<void> Event::synchronize(Deadline deadline) {
     }
     if (nobody_records(device, *last) && !last->signal.done()) {
       return Error{ErrorCode::deadlock, fmt::format("DEADLOCK (suspected): {}: nothing on device {} records {}", kCall, device.number, name(*state_))}
-          .help("record it before the host waits, or wait with a deadline");
+          .help("record it before the host waits, or wait with a deadline (acl has none)");
     }
   }
   if (auto failure = last->failure()) return std::move(failure->error);

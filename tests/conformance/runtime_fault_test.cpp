@@ -8,6 +8,8 @@
 #include <new>
 #include <stdexcept>
 
+#include <sys/resource.h>
+
 #include "millstream/runtime/objects.h"
 #include "millstream/runtime/submit.h"
 
@@ -191,6 +193,23 @@ TEST_P(OnEveryBackend, AContextThatAResetDeviceRefusesLeavesNothingBehind) {
     EXPECT_EQ(*closed, live);
   }
 }
+
+// A sanitizer's address space cannot be bounded.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(Threads, ThatCannotBeStartedLeaveNoDeviceBehind) {
+  const auto opens = [] {
+    Profile profile;
+    profile.workers = 4096;
+    const rlimit bound{std::size_t{1} << 30, std::size_t{1} << 30};
+    if (setrlimit(RLIMIT_AS, &bound) != 0) std::_Exit(2);
+    const Result<Device> opened = Device::open(BackendId::cpu, 0, profile);
+    if (opened.ok() || opened.error().code != ErrorCode::no_memory) std::_Exit(3);
+    profile.workers = 2;
+    std::_Exit(Device::open(BackendId::cpu, 0, profile).ok() ? 0 : 4);
+  };
+  EXPECT_EXIT(opens(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST_P(OnEveryBackend, ASubmitWithoutMemoryPutsNothingIntoTheStream) {
   Stream s = stream(), gate = stream();

@@ -485,6 +485,21 @@ TEST_P(OnEveryBackend, AHostFunctionThatIsDroppedWhileItWaitsForItsTurnDoesNotRu
   EXPECT_FALSE(turn.ran);
 }
 
+TEST(AProfile, ThatNoDeviceCouldHaveIsRefused) {
+  Profile many, backwards, slotless, still;
+  many.least_priority = 40;
+  backwards.least_priority = -1;
+  slotless.engine_slots = {1, 0};
+  still.copy_bytes_per_us = 0;
+  for (const Profile& profile : {many, backwards, slotless, still}) {
+    for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+      const Result<Device> opened = Device::open(backend, 0, profile);
+      ASSERT_FALSE(opened.ok());
+      EXPECT_EQ(ErrorCode::bad_value, opened.error().code);
+    }
+  }
+}
+
 TEST(ALongCycle, IsToldInALineOfSomeStreams) {
   Profile profile;
   profile.orphan_wait_ms = 50;
