@@ -114,7 +114,10 @@ Result<void> end_model(const char* call, ModelState& model) {
     for (unsigned round = 0; binding->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
     let_go(binding);
   }
-  for (const auto& label : model.labels) label->binding = nullptr;
+  for (const auto& label : model.labels) {
+    const std::lock_guard place(label->lock);
+    if (label->owner == &model) label->owner = nullptr, label->binding = nullptr;
+  }
   const std::lock_guard lock(model.context->models_mutex);
   std::erase(model.context->models, keep);
   return {};
@@ -216,8 +219,9 @@ Result<void> Model::finish() {
   if (std::none_of(m.bindings.begin(), m.bindings.end(), is_head)) return refuse("has no head: nothing would start").help("bind a stream as head");
   if (std::none_of(m.bindings.begin(), m.bindings.end(), is_ended)) return refuse("has no stream whose tasks are ended").help("end_tasks of at least one");
   for (const auto& label : m.labels) {
-    if (label->binding == nullptr || label->binding->model == nullptr) return refuse(fmt::format("jumps to label {}, which is placed nowhere", label->number));
-    if (label->binding->model != &m) return refuse(fmt::format("jumps to label {}, which is in model {}", label->number, label->binding->model->number));
+    const std::lock_guard place(label->lock);
+    if (label->owner == nullptr) return refuse(fmt::format("jumps to label {}, which is placed nowhere", label->number));
+    if (label->owner != &m) return refuse(fmt::format("jumps to label {}, which is in model {}", label->number, label->owner->number));
   }
   std::map<const RecordSite*, std::size_t> waits;
   for (const auto& b : m.bindings) {

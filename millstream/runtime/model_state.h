@@ -55,8 +55,11 @@ class LabelState {
   ~LabelState();
   const std::shared_ptr<ContextState> context;
   const std::uint32_t number;
-  BindingState* binding = nullptr;  ///< once placed
-  std::uint32_t at = 0;             ///< index on that tape
+  /// Of the place, once there is one: two models that are built at once may use one label. Those of a finished model stand still.
+  SpinLock lock;
+  const ModelState* owner = nullptr;  ///< the model of the tape; the label is placed nowhere again when it ends
+  BindingState* binding = nullptr;
+  std::uint32_t at = 0;               ///< index on the tape
 };
 
 /// A stream on a model: the tape that the model runs there. Belongs to the stream, which may outlive the model.

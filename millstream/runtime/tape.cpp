@@ -211,15 +211,16 @@ Result<void> Tape::switch_n(const void* index, IntType type, std::span<const std
 Result<void> Tape::place(Label& label) {
   constexpr const char* kCall = "Tape::place";
   MST_TRY(const Building b, begin(kCall, stream_));
-  if (label.state()->binding != nullptr) {
-    return Error{ErrorCode::bad_state, fmt::format("{}: label {} is placed already", kCall, label.state()->number)};
-  }
+  LabelState& l = *label.state();
+  const std::lock_guard place(l.lock);
+  if (l.owner != nullptr) return Error{ErrorCode::bad_state, fmt::format("{}: label {} is placed already", kCall, l.number)};
   MST_TRY_VOID(use_label(kCall, *b.model, label));
   Task task;
   task.kind = TaskKind::label;
   MST_TRY_VOID(append_to(kCall, *b.binding, task));
-  label.state()->binding = b.binding.get();
-  label.state()->at = static_cast<std::uint32_t>(task.sequence);
+  l.owner = b.model.get();
+  l.binding = b.binding.get();
+  l.at = static_cast<std::uint32_t>(task.sequence);
   return {};
 }
 
