@@ -61,11 +61,8 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 
 Stream::~Stream() {
   if (!state_ || !owns_) return;
-  if (in_callback()) {
-    // It cannot wait here; the stream ends with its last task.
-    const std::lock_guard lock(state_->context->streams_mutex);
-    state_->closed.store(true, std::memory_order_seq_cst);
-    state_->let_go = true;
+  if (in_callback()) {  // it cannot wait here
+    let_go(*state_);
     return;
   }
   Result<void> closed = end_stream("Stream::~Stream", *state_, Close::drain);

@@ -991,6 +991,31 @@ TEST_P(OnEveryBackend, ASecondSuspicionDoesNotTakeOverTheTimeOfTheFirst) {
   host.join();
 }
 
+// Nobody can wait for the model there: the stream lives until the model lets it go.
+TEST_P(OnEveryBackend, ABoundStreamThatGoesInAHostFunctionLivesUntilItIsUnbound) {
+  const std::uint32_t before = device->state()->stream_numbers.in_use();
+  std::optional<Stream> tape = stream({.persistent = true});
+  const std::weak_ptr<rt::StreamState> state = tape->state();
+  {
+    Model model = std::move(*context->begin_model());
+    EXPECT_OK(model.bind(*tape, StreamRole::head));
+    EXPECT_OK(tape->launch(kNothing, {}, {}));
+    EXPECT_OK(model.end_tasks(*tape));
+    EXPECT_OK(model.finish());
+    Stream s = stream();
+    EXPECT_OK(s.host_func([](void* p) { static_cast<std::optional<Stream>*>(p)->reset(); }, &tape));
+    EXPECT_OK(s.synchronize());
+    EXPECT_FALSE(tape.has_value());
+    Stream clears_away = stream();
+    ASSERT_FALSE(state.expired());
+    EXPECT_OK(model.execute());
+    EXPECT_OK(model.close());
+  }
+  (void)stream();
+  EXPECT_TRUE(state.expired());
+  EXPECT_EQ(before, device->state()->stream_numbers.in_use());
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);

@@ -180,7 +180,7 @@ TEST_P(OnEveryBackend, AModelMayBeClosedAsSoonAsItHasExecuted) {
 
 TEST_P(OnEveryBackend, AModelMayEndWhileAnotherThatUsesItsLabelIsFinished) {
   Lags lags;
-  for (int i = 0; i < 10 * kRounds; ++i) {
+  for (int i = 0; i < 3 * kRounds; ++i) {
     Built owner(*device, 1, false);
     Stream& tape = owner.streams[0];
     Stream same = std::move(*owner.context.create_stream({.persistent = true}));
@@ -216,6 +216,23 @@ TEST_P(OnEveryBackend, OneOfTwoModelsPlacesALabel) {
     EXPECT_OK(first.close());
     EXPECT_OK(second.close());
     a.drop_tapes(), b.drop_tapes();
+  }
+}
+
+// By its owner, or by the context with a marker in it; not by both.
+TEST_P(OnEveryBackend, APersistentStreamIsEndedByItsOwnerOrByItsContext) {
+  Lags lags;
+  for (int i = 0; i < kRounds; ++i) {
+    Built b(*device, 24, false);
+    std::vector<Result<void>> ended;
+    lags.both(
+        [&] {
+          for (Stream& s : b.streams) ended.push_back(s.close());
+        },
+        [&] { EXPECT_OK(b.context.close()); });
+    for (std::size_t s = 0; s < b.streams.size(); ++s) {
+      ASSERT_NE(ended[s].ok(), b.streams[s].state()->lane.submitted.load() == 1);
+    }
   }
 }
 
