@@ -2,6 +2,7 @@
 // The state behind Model: bindings with their tapes, records and waits inside it, and its executions.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -124,6 +125,12 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   std::atomic<bool> dirty{false};    ///< this execution dropped tasks
 };
 
+/// Room for so many more, so that adding them fails for nothing. Grows as adding does.
+template <class T>
+void make_room(std::vector<T>& list, std::size_t more = 1) {
+  if (list.capacity() - list.size() < more) list.reserve(std::max(2 * list.size(), list.size() + more));
+}
+
 /// Asks for one execution; the completion is published when it is over. Executions of one model, and of models that
 /// share a stream, run one after the other in the order in which they were asked for.
 void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion);
@@ -141,7 +148,7 @@ Task* first_task(Lane& lane);
 void perform_on_tape(Lane& lane, Task& task);
 /// Waits of a tape.
 Admission admit_on_tape(Lane& lane, Task& task);
-/// A task onto the tape of the stream's building binding. Errors: not_bound, bad_state, stream_full.
+/// A task onto the tape of the stream's building binding. Errors: not_bound, bad_state, stream_full, no_memory.
 Result<void> append(const char* call, StreamState& stream, Task& task);
 Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event);
 Result<void> append_wait(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event);

@@ -547,5 +547,19 @@ TEST_P(OnEveryBackend, ALabelStaysPlacedWhenAnotherModelThatJumpsToItEnds) {
   EXPECT_OK(Tape(t).place(behind));  // it is placed nowhere any more
 }
 
+TEST_P(OnEveryBackend, ARefusedJumpUsesNoLabel) {
+  Context elsewhere = std::move(*device->create_context());
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  Label placed_nowhere = std::move(*context->create_label()), foreign = std::move(*elsewhere.create_label());
+  static const std::uint32_t way = 0;
+  Label* const labels[] = {&placed_nowhere, &foreign};
+  EXPECT_CODE(label_context, Tape(s).jump_by_index(&way, labels));
+  Label* const one_missing[] = {&placed_nowhere, nullptr};
+  EXPECT_CODE(null_argument, Tape(s).jump_by_index(&way, one_missing));
+  r.finish(s);
+  EXPECT_OK(r.model.execute());
+}
+
 }  // namespace
 }  // namespace millstream
