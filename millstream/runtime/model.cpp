@@ -21,7 +21,7 @@ namespace rt {
 ModelState::ModelState(std::shared_ptr<ContextState> c, std::uint32_t n)
     : context(std::move(c)), number(n), serial(context->device.trace.new_object()) {}
 
-ModelState::~ModelState() { context->device.model_numbers.give_back(number); }
+ModelState::~ModelState() = default;
 
 namespace {
 
@@ -108,8 +108,14 @@ Result<void> end_model(const char* call, ModelState& model) {
   }
   wait_for_executions(model);
   for (unsigned round = 0; model.replay && !model.replay->asleep(); ++round) RealAtomics::relax(round);
+  // What is the model's goes here: whoever asked for its last execution may have the model itself for longer.
+  std::vector<std::shared_ptr<BindingState>> bindings;
+  {
+    const std::lock_guard lock(model.context->executions_mutex);
+    bindings.swap(model.bindings);
+  }
   // Its last worker may still be leaving the tape.
-  for (const auto& binding : model.bindings) {
+  for (const auto& binding : bindings) {
     if (binding->model == nullptr) continue;
     for (unsigned round = 0; binding->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
     let_go(binding);
@@ -118,8 +124,13 @@ Result<void> end_model(const char* call, ModelState& model) {
     const std::lock_guard place(label->lock);
     if (label->owner == &model) label->owner = nullptr, label->binding = nullptr;
   }
-  const std::lock_guard lock(model.context->models_mutex);
-  std::erase(model.context->models, keep);
+  model.labels.clear();
+  model.events.clear();
+  {
+    const std::lock_guard lock(model.context->models_mutex);
+    std::erase(model.context->models, keep);
+  }
+  model.context->device.model_numbers.give_back(model.number);
   return {};
 }
 
@@ -136,11 +147,11 @@ Result<Model> Context::begin_model() {
                                                     state_->device.model_numbers.most())};
     }
     auto model = std::make_shared<ModelState>(state_, *number);
-    number.keep();
     const std::lock_guard lock(state_->models_mutex);
     // Under the lock: who ends the context ends the models that stand in the list after it has closed it.
     if (state_->closed.load(std::memory_order_seq_cst)) return closed_handle(kCall, fmt::format("context {}", state_->number));
     state_->models.push_back(model);
+    number.keep();  // until the model ends
     return Model(std::move(model));
   });
 }

@@ -93,6 +93,7 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   /// Held for every build call; a second one at the same time is refused.
   std::mutex build;
   std::atomic<Phase> phase{Phase::building};
+  /// None once it is closed; taken out under context->executions_mutex.
   std::vector<std::shared_ptr<BindingState>> bindings;
 
   // While building.

@@ -1016,6 +1016,37 @@ TEST_P(OnEveryBackend, ABoundStreamThatGoesInAHostFunctionLivesUntilItIsUnbound)
   EXPECT_EQ(before, device->state()->stream_numbers.in_use());
 }
 
+// Though a worker, or anybody else, has the model itself for a while.
+TEST_P(OnEveryBackend, AModelThatIsClosedKeepsNothing) {
+  Profile profile;
+  profile.max_models = 1;
+  open(profile);
+  rt::DeviceState& d = *device->state();
+  Stream s = stream({.persistent = true});
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(s, StreamRole::head));
+  {
+    Label label = std::move(*context->create_label());
+    Event e = event();
+    Notify n = std::move(*context->create_notify());
+    EXPECT_OK(Tape(s).place(label));
+    EXPECT_OK(s.record(e));
+    EXPECT_OK(s.record(n));
+  }
+  EXPECT_OK(model.end_tasks(s));
+  EXPECT_OK(model.finish());
+  EXPECT_EQ(1u, d.model_numbers.in_use());
+  EXPECT_EQ(1u, d.label_numbers.in_use());
+  const std::shared_ptr<rt::ModelState> held = model.state();
+  EXPECT_OK(model.close());
+  s.drop_tapes();
+  EXPECT_EQ(0u, d.model_numbers.in_use());
+  EXPECT_EQ(0u, d.label_numbers.in_use());
+  EXPECT_EQ(0u, d.event_numbers.in_use());
+  EXPECT_EQ(0u, d.notify_numbers.in_use());
+  EXPECT_TRUE(context->begin_model().ok());
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);
