@@ -2,6 +2,7 @@
 #include "millstream/runtime/stream.h"
 
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include <fmt/format.h>
@@ -27,6 +28,11 @@ Result<void> launch_kernel(const char* call, StreamState& stream, const KernelFu
   MST_TRY_VOID(enter(call));
   if (kernel.name.empty()) return null_argument(call, "the kernel's name");
   if (arguments.data() == nullptr && !arguments.empty()) return null_argument(call, "the argument block");
+  constexpr std::size_t kMost = std::numeric_limits<decltype(Task::Launch::bytes)>::max();
+  if (arguments.size() > kMost) {
+    return Error{ErrorCode::bad_value, fmt::format("{}: kernel \"{}\" with {} bytes of arguments, at most {}", call, kernel.name, arguments.size(), kMost)}.help(
+        "hand over a pointer to them");
+  }
   if (grid.blocks == 0) return Error{ErrorCode::bad_value, fmt::format("{}: kernel \"{}\" with no blocks", call, kernel.name)};
   Task task;
   task.kind = TaskKind::kernel;

@@ -1047,6 +1047,15 @@ TEST_P(OnEveryBackend, AModelThatIsClosedKeepsNothing) {
   EXPECT_TRUE(context->begin_model().ok());
 }
 
+TEST_P(OnEveryBackend, ArgumentsThatNoTaskHoldsAreRefused) {
+  Stream s = stream();
+  const std::byte one{};
+  const ArgSpan huge(&one, std::size_t{1} << 32);  // refused before it is read
+  EXPECT_CODE(bad_value, s.launch(kNothing, {}, huge));
+  EXPECT_CODE(bad_value, s.try_launch(kNothing, {}, huge));
+  EXPECT_OK(s.synchronize());
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);
