@@ -173,7 +173,7 @@ Result<void> Stream::wait(const Event& event, Deadline deadline) {
     return append_wait(kCall, *state_, event.state());
   }
   Ref<Completion> completion = e.last_record();
-  if (!completion) return {};  // a snapshot without a record: nothing before it
+  if (!completion) return takes_tasks(kCall, *state_);  // a snapshot without a record: nothing before it
   Task task;
   task.kind = TaskKind::wait;
   task.sync = {completion.release(), timeout, false, false};

@@ -41,6 +41,12 @@ Error stopped(const char* call, ContextState& context) {
   return std::move(error).help(kHowToGoOn);
 }
 
+Result<void> takes_tasks(const char* call, const StreamState& stream) {
+  if (stream.closed.load(std::memory_order_acquire)) return closed_handle(call, stream.name());
+  if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
+  return {};
+}
+
 namespace {
 
 Result<void> push(const char* call, StreamState& stream, const Task& task, bool last) {
@@ -65,10 +71,9 @@ Result<void> push(const char* call, StreamState& stream, const Task& task, bool 
 Result<void> try_submit(const char* call, StreamState& stream, Task& task, bool block) {
   Lane& lane = stream.lane;
   ContextState& context = lane.context;
-  if (stream.closed.load(std::memory_order_relaxed)) return closed_handle(call, stream.name());
   if (stream.persistent) return append(call, stream, task);
   for (;;) {
-    if (context.stopped.load(std::memory_order_acquire)) return stopped(call, context);
+    MST_TRY_VOID(takes_tasks(call, stream));
     if (lane.token.pending() < stream.capacity) return push(call, stream, task, false);
     if (!block) {
       return Error{ErrorCode::stream_full, fmt::format("{}: {} holds {} tasks, as many as it takes", call, stream.name(), stream.capacity)};

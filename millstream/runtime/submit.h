@@ -25,6 +25,8 @@ auto with_memory(const char* call, F make) -> decltype(make()) {
   }
 }
 
+/// Whether the stream takes tasks. Errors: bad_handle, context_stopped.
+Result<void> takes_tasks(const char* call, const StreamState& stream);
 /// Puts a task into the stream; what it owns is the stream's afterwards, and released on failure. Errors: bad_handle,
 /// not_bound (persistent), context_stopped, stream_full (only if it must not `block`), no_memory.
 Result<void> submit(const char* call, StreamState& stream, Task& task, bool block = true);

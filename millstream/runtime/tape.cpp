@@ -28,7 +28,7 @@ struct Building {
 };
 
 Result<Building> building(const char* call, StreamState& stream) {
-  if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
+  MST_TRY_VOID(takes_tasks(call, stream));
   std::shared_ptr<BindingState> found;
   std::shared_ptr<ModelState> model;
   bool bound = false;
@@ -155,7 +155,6 @@ template <class Put>
 Result<void> control_flow(const char* call, Stream& stream, Put put) {
   MST_TRY_VOID(enter(call));
   StreamState& s = *stream.state();
-  if (s.closed.load(std::memory_order_acquire)) return closed_handle(call, s.name());
   if (!s.persistent) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is not persistent", call, s.name())}.help("control flow is recorded on a model's streams");
   }

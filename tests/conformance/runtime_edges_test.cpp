@@ -1056,6 +1056,35 @@ TEST_P(OnEveryBackend, ArgumentsThatNoTaskHoldsAreRefused) {
   EXPECT_OK(s.synchronize());
 }
 
+TEST_P(OnEveryBackend, APersistentStreamThatIsClosedRefusesEveryCallAsSuch) {
+  Stream s = stream({.persistent = true});
+  Event e = event();
+  Notify n = std::move(*context->create_notify());
+  Label l = std::move(*context->create_label());
+  EXPECT_OK(s.close());
+  EXPECT_CODE(bad_handle, s.launch(kNothing, {}, {}));
+  EXPECT_CODE(bad_handle, s.record(e));
+  EXPECT_CODE(bad_handle, s.wait(e));
+  EXPECT_CODE(bad_handle, s.record(n));
+  EXPECT_CODE(bad_handle, s.wait(n));
+  EXPECT_CODE(bad_handle, Tape(s).place(l));
+}
+
+TEST_P(OnEveryBackend, AWaitForNothingIsRefusedWhereAnyWaitIs) {
+  Stream s = stream(), closed = stream();
+  Event e = event();
+  Bodies bodies;
+  EXPECT_OK(s.wait(e));
+  EXPECT_OK(closed.close());
+  EXPECT_CODE(bad_handle, closed.wait(e));
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_CODE(context_stopped, s.wait(e));
+  EXPECT_OK(context->recover());
+  EXPECT_OK(s.wait(e));
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);
