@@ -163,7 +163,8 @@ Result<Label> Context::create_label() {
   return with_memory(kCall, [&]() -> Result<Label> {
     TakenNumber number(state_->device.label_numbers);
     if (!number) {
-      return Error{ErrorCode::over_limit, fmt::format("{}: {} labels, and all are in use", kCall, state_->device.label_numbers.most())};
+      return Error{ErrorCode::over_limit, fmt::format("{}: device {} has {} labels, and all are in use", kCall, state_->device.number,
+                                                      state_->device.label_numbers.most())};
     }
     auto label = std::make_shared<LabelState>(state_, *number);
     number.keep();
