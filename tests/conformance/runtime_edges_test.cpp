@@ -1085,6 +1085,31 @@ TEST_P(OnEveryBackend, AWaitForNothingIsRefusedWhereAnyWaitIs) {
   EXPECT_OK(s.wait(e));
 }
 
+// By the lanes of the tapes too, which come to a wait twice.
+TEST_P(OnEveryBackend, AWaitThatIsWokenIsOneTaskOfAsManyAsTheProfileAllows) {
+  Profile profile;
+  profile.max_tasks_per_execution = 4;
+  open(profile);
+  const KernelFunction late{"late", [](const KernelCall&) -> Result<void> {
+                              std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                              return {};
+                            }, 100};
+  Stream s = stream({.persistent = true}), t = stream({.persistent = true});
+  Event e = event();
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(s, StreamRole::head));
+  EXPECT_OK(model.bind(t, StreamRole::head));
+  EXPECT_OK(s.launch(late, {}, {}));
+  EXPECT_OK(s.record(e));
+  EXPECT_OK(t.wait(e));
+  EXPECT_OK(t.launch(kNothing, {}, {}));
+  EXPECT_OK(model.end_tasks(s));
+  EXPECT_OK(model.finish());
+  EXPECT_OK(model.execute());
+  device->start_trace();
+  EXPECT_OK(model.execute());
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);
