@@ -34,7 +34,7 @@ class Context {
   Result<Notify> create_notify();
   /// A model in its building phase. Errors: no_model.
   Result<Model> begin_model();
-  /// Errors: over_limit when the process has as many labels as it may.
+  /// Errors: over_limit when the device has as many labels as it may.
   Result<Label> create_label();
   /// Every stream of this context, as Stream::synchronize. Returns the error that happened first, and counts all as
   /// reported.

@@ -197,9 +197,11 @@ void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion) {
 }
 
 void drop_execution(ModelState& model, Error why) {
+  std::vector<std::shared_ptr<BindingState>> bindings;  // the model may end meanwhile
   {
     const std::lock_guard running(model.context->executions_mutex);
     if (!model.current) return;
+    bindings = model.bindings;
     {
       const std::lock_guard lock(model.error_mutex);
       if (!model.error) model.error = std::make_unique<Error>(std::move(why));
@@ -209,7 +211,7 @@ void drop_execution(ModelState& model, Error why) {
     model.dropping.store(true, std::memory_order_seq_cst);
     if (trace.on()) trace.execution(TraceEvent::Kind::execution_drop_in_force, model, model.current->serial);
   }
-  for (const auto& binding : model.bindings) unpark(binding->lane, Wake::aborted);
+  for (const auto& binding : bindings) unpark(binding->lane, Wake::aborted);
 }
 
 bool end_of_tape(Lane& lane) {

@@ -53,6 +53,7 @@ struct Lane : Waiter {
   std::uint64_t arrived_ns = 0;           ///< virtual: when it came to its first task
   std::uint32_t slot = 0;                 ///< virtual: of the engine that its launch takes
   bool woken = false;                     ///< what it waited for came while it was parked
+  bool counted = false;                   ///< of a tape: its task is among those that the execution has run
 
   /// What the lane is parked on: set before it parks, cleared by whoever takes it out again, both under the lock.
   SpinLock park_lock;

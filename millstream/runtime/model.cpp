@@ -21,7 +21,7 @@ namespace rt {
 ModelState::ModelState(std::shared_ptr<ContextState> c, std::uint32_t n)
     : context(std::move(c)), number(n), serial(context->device.trace.new_object()) {}
 
-ModelState::~ModelState() { context->device.model_numbers.give_back(number); }
+ModelState::~ModelState() = default;
 
 namespace {
 
@@ -108,15 +108,29 @@ Result<void> end_model(const char* call, ModelState& model) {
   }
   wait_for_executions(model);
   for (unsigned round = 0; model.replay && !model.replay->asleep(); ++round) RealAtomics::relax(round);
+  // What is the model's goes here: whoever asked for its last execution may have the model itself for longer.
+  std::vector<std::shared_ptr<BindingState>> bindings;
+  {
+    const std::lock_guard lock(model.context->executions_mutex);
+    bindings.swap(model.bindings);
+  }
   // Its last worker may still be leaving the tape.
-  for (const auto& binding : model.bindings) {
+  for (const auto& binding : bindings) {
     if (binding->model == nullptr) continue;
     for (unsigned round = 0; binding->lane.token.pending() != 0; ++round) RealAtomics::relax(round);
     let_go(binding);
   }
-  for (const auto& label : model.labels) label->binding = nullptr;
-  const std::lock_guard lock(model.context->models_mutex);
-  std::erase(model.context->models, keep);
+  for (const auto& label : model.labels) {
+    const std::lock_guard place(label->lock);
+    if (label->owner == &model) label->owner = nullptr, label->binding = nullptr;
+  }
+  model.labels.clear();
+  model.events.clear();
+  {
+    const std::lock_guard lock(model.context->models_mutex);
+    std::erase(model.context->models, keep);
+  }
+  model.context->device.model_numbers.give_back(model.number);
   return {};
 }
 
@@ -126,28 +140,36 @@ Result<Model> Context::begin_model() {
   constexpr const char* kCall = "Context::begin_model";
   MST_TRY_VOID(enter(kCall));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle(kCall, fmt::format("context {}", state_->number));
-  const auto number = state_->device.model_numbers.take();
-  if (!number) {
-    return Error{ErrorCode::no_model, fmt::format("{}: device {} has {} models, and all are in use", kCall, state_->device.number,
-                                                  state_->device.model_numbers.most())};
-  }
-  auto model = std::make_shared<ModelState>(state_, *number);
-  const std::lock_guard lock(state_->models_mutex);
-  // Under the lock: who ends the context ends the models that stand in the list after it has closed it.
-  if (state_->closed.load(std::memory_order_seq_cst)) return closed_handle(kCall, fmt::format("context {}", state_->number));
-  state_->models.push_back(model);
-  return Model(std::move(model));
+  return with_memory(kCall, [&]() -> Result<Model> {
+    TakenNumber number(state_->device.model_numbers);
+    if (!number) {
+      return Error{ErrorCode::no_model, fmt::format("{}: device {} has {} models, and all are in use", kCall, state_->device.number,
+                                                    state_->device.model_numbers.most())};
+    }
+    auto model = std::make_shared<ModelState>(state_, *number);
+    const std::lock_guard lock(state_->models_mutex);
+    // Under the lock: who ends the context ends the models that stand in the list after it has closed it.
+    if (state_->closed.load(std::memory_order_seq_cst)) return closed_handle(kCall, fmt::format("context {}", state_->number));
+    state_->models.push_back(model);
+    number.keep();  // until the model ends
+    return Model(std::move(model));
+  });
 }
 
 Result<Label> Context::create_label() {
   constexpr const char* kCall = "Context::create_label";
   MST_TRY_VOID(enter(kCall));
   if (state_->closed.load(std::memory_order_acquire)) return closed_handle(kCall, fmt::format("context {}", state_->number));
-  const auto number = state_->device.label_numbers.take();
-  if (!number) {
-    return Error{ErrorCode::over_limit, fmt::format("{}: {} labels, and all are in use", kCall, state_->device.label_numbers.most())};
-  }
-  return Label(std::make_shared<LabelState>(state_, *number));
+  return with_memory(kCall, [&]() -> Result<Label> {
+    TakenNumber number(state_->device.label_numbers);
+    if (!number) {
+      return Error{ErrorCode::over_limit, fmt::format("{}: device {} has {} labels, and all are in use", kCall, state_->device.number,
+                                                      state_->device.label_numbers.most())};
+    }
+    auto label = std::make_shared<LabelState>(state_, *number);
+    number.keep();
+    return Label(std::move(label));
+  });
 }
 
 Model& Model::operator=(Model&& other) noexcept {
@@ -182,12 +204,17 @@ Result<void> Model::bind(Stream& stream, StreamRole role) {
     if (s.shared && b->model->phase.load(std::memory_order_acquire) != Phase::building) continue;
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {} already", kCall, s.name(), b->model->number)};
   }
-  auto binding = std::make_shared<BindingState>(stream.state(), *state_, role);
-  s.bindings.push_back(binding);
-  TraceRecorder& trace = state_->context->device.trace;
-  if (trace.on()) trace.bound(binding->lane, role == StreamRole::head);
-  state_->bindings.push_back(std::move(binding));
-  return {};
+  return with_memory(kCall, [&]() -> Result<void> {
+    auto binding = std::make_shared<BindingState>(stream.state(), *state_, role);
+    make_room(s.bindings);
+    make_room(s.retired, s.bindings.size() + 1);  // letting go fails for nothing
+    make_room(state_->bindings);
+    TraceRecorder& trace = state_->context->device.trace;
+    if (trace.on()) trace.bound(binding->lane, role == StreamRole::head);
+    s.bindings.push_back(binding);
+    state_->bindings.push_back(std::move(binding));
+    return {};
+  });
 }
 
 Result<void> Model::end_tasks(Stream& stream) {
@@ -203,21 +230,21 @@ Result<void> Model::end_tasks(Stream& stream) {
   return {};
 }
 
-Result<void> Model::finish() {
-  constexpr const char* kCall = "Model::finish";
-  MST_TRY_VOID(alive(kCall, *state_));
-  ModelState& m = *state_;
-  MST_TRY(const auto lock, build_lock(kCall, m));
-  if (m.phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(kCall, m, "building");
-  const auto refuse = [&](std::string why) { return Error{ErrorCode::bad_state, fmt::format("{}: {} {}", kCall, name(m), why)}; };
+namespace {
+
+Result<void> finish_model(const char* call, ModelState& m) {
+  MST_TRY(const auto lock, build_lock(call, m));
+  if (m.phase.load(std::memory_order_acquire) != Phase::building) return wrong_phase(call, m, "building");
+  const auto refuse = [&](std::string why) { return Error{ErrorCode::bad_state, fmt::format("{}: {} {}", call, name(m), why)}; };
   if (m.bindings.empty()) return refuse("has no stream").help("bind one");
   const auto is_head = [](const auto& b) { return b->role == StreamRole::head; };
   const auto is_ended = [](const auto& b) { return b->ended; };
   if (std::none_of(m.bindings.begin(), m.bindings.end(), is_head)) return refuse("has no head: nothing would start").help("bind a stream as head");
   if (std::none_of(m.bindings.begin(), m.bindings.end(), is_ended)) return refuse("has no stream whose tasks are ended").help("end_tasks of at least one");
   for (const auto& label : m.labels) {
-    if (label->binding == nullptr || label->binding->model == nullptr) return refuse(fmt::format("jumps to label {}, which is placed nowhere", label->number));
-    if (label->binding->model != &m) return refuse(fmt::format("jumps to label {}, which is in model {}", label->number, label->binding->model->number));
+    const std::lock_guard place(label->lock);
+    if (label->owner == nullptr) return refuse(fmt::format("jumps to label {}, which is placed nowhere", label->number));
+    if (label->owner != &m) return refuse(fmt::format("jumps to label {}, which is in model {}", label->number, label->owner->number));
   }
   std::map<const RecordSite*, std::size_t> waits;
   for (const auto& b : m.bindings) {
@@ -233,13 +260,11 @@ Result<void> Model::finish() {
     }
   }
   for (const auto& site : m.sites) site->reserve(waits[site.get()]);
-  for (const auto& b : m.bindings) b->ended = true;
   m.replay = Replay::compile(m, m.context->device.machine->replay_workers());
+  for (const auto& b : m.bindings) b->ended = true;
   m.phase.store(Phase::ready, std::memory_order_release);
   return {};
 }
-
-namespace {
 
 Result<Ref<Completion>> ask_through(const char* call, ModelState& model, StreamState& stream, bool reports) {
   auto completion = Ref<Completion>::adopt(new Completion(Completion::What::execution, model.number));
@@ -259,6 +284,12 @@ Result<void> executable(const char* call, const ModelState& model) {
 
 }  // namespace
 
+Result<void> Model::finish() {
+  constexpr const char* kCall = "Model::finish";
+  MST_TRY_VOID(alive(kCall, *state_));
+  return with_memory(kCall, [&] { return finish_model(kCall, *state_); });
+}
+
 Result<void> Model::execute(Deadline deadline) {
   constexpr const char* kCall = "Model::execute";
   MST_TRY_VOID(alive(kCall, *state_));
@@ -266,7 +297,7 @@ Result<void> Model::execute(Deadline deadline) {
   MST_TRY_VOID(executable(kCall, *state_));
   const std::shared_ptr<StreamState> stream = state_->context->live_default_stream();
   if (!stream) return closed_handle(kCall, fmt::format("context {}", state_->context->number));
-  MST_TRY(const Ref<Completion> completion, ask_through(kCall, *state_, *stream, false));
+  MST_TRY(const Ref<Completion> completion, with_memory(kCall, [&] { return ask_through(kCall, *state_, *stream, false); }));
   MST_TRY_VOID(wait_host(kCall, *stream, *completion, deadline));
   if (completion->error) return *completion->error;
   return {};
@@ -281,7 +312,7 @@ Result<void> Model::execute_async(Stream& stream) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is persistent", kCall, s.name())}.help("execute from a stream that runs its tasks at once");
   }
   MST_TRY_VOID(executable(kCall, *state_));
-  MST_TRY_VOID(ask_through(kCall, *state_, s, true));
+  MST_TRY_VOID(with_memory(kCall, [&] { return ask_through(kCall, *state_, s, true); }));
   return {};
 }
 

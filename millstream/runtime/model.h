@@ -35,7 +35,8 @@ class Label {
 
 /// Building until `finish`, then ready; running while executions are under way. Move-only; the destructor waits for
 /// executions and unbinds. Build-phase calls on one model must not overlap (detected: bad_state). Every call:
-/// wrong_model_context for a stream of another context, bad_handle once closed.
+/// wrong_model_context for a stream of another context, bad_handle once closed. Calls that build or execute: no_memory, and
+/// nothing has changed.
 class Model {
  public:
   Model(Model&&) noexcept = default;
@@ -68,7 +69,7 @@ class Model {
 };
 
 /// Control flow on the tape of a bound stream, while its model is building. Operands are read at execution. Every
-/// call: bad_state outside a building model, not_bound for a target of another model.
+/// call: bad_state outside a building model, not_bound for a target of another model, no_memory.
 class Tape {
  public:
   explicit Tape(Stream& stream) : stream_(stream) {}

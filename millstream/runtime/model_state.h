@@ -2,6 +2,7 @@
 // The state behind Model: bindings with their tapes, records and waits inside it, and its executions.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -55,8 +56,11 @@ class LabelState {
   ~LabelState();
   const std::shared_ptr<ContextState> context;
   const std::uint32_t number;
-  BindingState* binding = nullptr;  ///< once placed
-  std::uint32_t at = 0;             ///< index on that tape
+  /// Of the place, once there is one: two models that are built at once may use one label. Those of a finished model stand still.
+  SpinLock lock;
+  const ModelState* owner = nullptr;  ///< the model of the tape; the label is placed nowhere again when it ends
+  BindingState* binding = nullptr;
+  std::uint32_t at = 0;               ///< index on the tape
 };
 
 /// A stream on a model: the tape that the model runs there. Belongs to the stream, which may outlive the model.
@@ -89,6 +93,7 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   /// Held for every build call; a second one at the same time is refused.
   std::mutex build;
   std::atomic<Phase> phase{Phase::building};
+  /// None once it is closed; taken out under context->executions_mutex.
   std::vector<std::shared_ptr<BindingState>> bindings;
 
   // While building.
@@ -121,6 +126,12 @@ class ModelState : public std::enable_shared_from_this<ModelState> {
   std::atomic<bool> dirty{false};    ///< this execution dropped tasks
 };
 
+/// Room for so many more, so that adding them fails for nothing. Grows as adding does.
+template <class T>
+void make_room(std::vector<T>& list, std::size_t more = 1) {
+  if (list.capacity() - list.size() < more) list.reserve(std::max(2 * list.size(), list.size() + more));
+}
+
 /// Asks for one execution; the completion is published when it is over. Executions of one model, and of models that
 /// share a stream, run one after the other in the order in which they were asked for.
 void ask(const std::shared_ptr<ModelState>& model, Ref<Completion> completion);
@@ -138,7 +149,7 @@ Task* first_task(Lane& lane);
 void perform_on_tape(Lane& lane, Task& task);
 /// Waits of a tape.
 Admission admit_on_tape(Lane& lane, Task& task);
-/// A task onto the tape of the stream's building binding. Errors: not_bound, bad_state, stream_full.
+/// A task onto the tape of the stream's building binding. Errors: not_bound, bad_state, stream_full, no_memory.
 Result<void> append(const char* call, StreamState& stream, Task& task);
 Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event);
 Result<void> append_wait(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event);

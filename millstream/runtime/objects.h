@@ -88,7 +88,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   bool spins = false;             ///< FAST_SYNC
   std::uint32_t capacity = 0;     ///< tasks queued at once
   std::atomic<bool> closed{false};     ///< takes no calls any more
-  bool let_go = false;                 ///< ends with its last task; under the context's streams_mutex
+  bool let_go = false;                 ///< ends with its last task and its last model; under the context's streams_mutex
   std::mutex mode_mutex;
   std::optional<FailureMode> mode;     ///< once set
   std::string name() const;

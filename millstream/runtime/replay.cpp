@@ -114,33 +114,25 @@ bool Replay::acyclic() const {
   return seen == segments_.size();
 }
 
-std::vector<std::uint32_t> Replay::homes(const std::vector<std::vector<std::uint32_t>>& between, const std::vector<std::size_t>& tasks,
+std::vector<std::uint32_t> Replay::homes(const std::vector<std::vector<std::uint32_t>>& partners, const std::vector<std::size_t>& tasks,
                                          std::uint32_t slices) {
   const std::size_t tapes = tasks.size();
   const std::size_t share = (std::accumulate(tasks.begin(), tasks.end(), std::size_t{0}) + slices - 1) / slices;
-  std::vector<std::uint32_t> home(tapes, kNone);
-  for (std::uint32_t slice = 0; slice < slices; ++slice) {
+  const std::uint32_t last = slices - 1;  // takes whatever the others leave
+  std::vector<std::uint32_t> home(tapes, last);
+  for (std::uint32_t slice = 0; slice < last; ++slice) {
+    std::vector<std::uint64_t> shared(tapes, 0);  // hand-overs of each tape to what is here
     std::size_t load = 0;
     for (;;) {
       // The tape that shares most with what is here, the first of equals; a slice without any takes the first left.
       std::size_t best = tapes;
-      std::uint64_t most = 0;
       for (std::size_t t = 0; t < tapes; ++t) {
-        if (home[t] != kNone) continue;
-        std::uint64_t shared = 0;
-        for (std::size_t other = 0; other < tapes; ++other) {
-          if (home[other] == slice) shared += between[t][other];
-        }
-        if (best == tapes || shared > most) {
-          best = t;
-          most = shared;
-        }
+        if (home[t] == last && (best == tapes || shared[t] > shared[best])) best = t;
       }
-      if (best == tapes) break;
-      const bool last = slice + 1 == slices;
-      if (!last && load != 0 && load + tasks[best] / 2 > share) break;
+      if (best == tapes || (load != 0 && load + tasks[best] / 2 > share)) break;
       home[best] = slice;
       load += tasks[best];
+      for (const std::uint32_t other : partners[best]) ++shared[other];
     }
   }
   return home;
@@ -148,17 +140,17 @@ std::vector<std::uint32_t> Replay::homes(const std::vector<std::vector<std::uint
 
 void Replay::place_tapes(std::uint32_t slices) {
   const std::size_t tapes = model_.bindings.size();
-  std::vector<std::vector<std::uint32_t>> between(tapes, std::vector<std::uint32_t>(tapes, 0));
+  std::vector<std::vector<std::uint32_t>> partners(tapes);
   for (const Segment& s : segments_) {
     for (std::uint32_t i = 0; i < s.out_count; ++i) {
       const std::uint32_t to = segments_[out_[s.out_begin + i]].tape;
-      ++between[s.tape][to];
-      ++between[to][s.tape];
+      partners[s.tape].push_back(to);
+      partners[to].push_back(s.tape);
     }
   }
   std::vector<std::size_t> tasks;
   for (const auto& b : model_.bindings) tasks.push_back(b->tape.size());
-  home_ = homes(between, tasks, slices);
+  home_ = homes(partners, tasks, slices);
   const BindingState& any = *model_.bindings.front();
   for (std::uint32_t slice = 0; slice < slices; ++slice) {
     auto lane = std::make_unique<Lane>(any.stream, *model_.context, any.lane.level);

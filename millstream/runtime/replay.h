@@ -34,8 +34,9 @@ class Replay {
   bool asleep() const { return users_.none(); }
 
   /// The slice of each tape: those that hand over to each other often share one, as long as no slice gets more than its
-  /// share of the tasks. `between[a][b]`: hand-overs between the two, in either direction.
-  static std::vector<std::uint32_t> homes(const std::vector<std::vector<std::uint32_t>>& between, const std::vector<std::size_t>& tasks,
+  /// share of the tasks. `partners[a]`: for each hand-over of a, in either direction, the tape at its other end.
+  /// O(tapes^2 + hand-overs).
+  static std::vector<std::uint32_t> homes(const std::vector<std::vector<std::uint32_t>>& partners, const std::vector<std::size_t>& tasks,
                                           std::uint32_t slices);
 
  private:

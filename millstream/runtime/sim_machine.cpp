@@ -302,7 +302,7 @@ class SimMachine final : public Machine {
         engine.queue.erase(engine.queue.begin());
         any = true;
         Task& task = *first_task(lane);
-        if (admit(lane, task, true) == Admission::drop) {
+        if (admit(lane, task) == Admission::drop) {
           if (device_.trace.on()) device_.trace.dropped(lane, task, 0);
           discard(lane, task);
           go_on(lane, task);

@@ -68,10 +68,10 @@ Admission admit_wait(Lane& lane, Task& task) {
   return failure ? after_failed_record(lane, task, completion, *failure) : Admission::run;
 }
 
-// A loop that never ends. Counted where a lane comes to a task, so a wait may count twice.
+// A loop that never ends. Counted where a lane first comes to a task: to one that has waited it comes again.
 bool runs_away(Lane& lane, const Task& task) {
   const std::uint64_t most = lane.context.device.profile.max_tasks_per_execution;
-  if (most == 0) return false;
+  if (most == 0 || std::exchange(lane.counted, true)) return false;
   ModelState& model = *lane.binding->model;
   if (model.tasks_run.fetch_add(1, std::memory_order_relaxed) < most) return false;
   Error error{ErrorCode::task_timeout, fmt::format("model {} has run {} tasks in one execution, as many as the profile allows", model.number, most)};
@@ -213,7 +213,7 @@ Error kernel_threw() {
   }
 }
 
-Admission admit(Lane& lane, Task& task, bool again) {
+Admission admit(Lane& lane, Task& task) {
   if (lane.wake != Wake::published) {
     const Wake why = std::exchange(lane.wake, Wake::published);
     if (why == Wake::timed_out || why == Wake::deadlocked) {
@@ -228,7 +228,7 @@ Admission admit(Lane& lane, Task& task, bool again) {
     }
   }
   // A lane that a notify's record let pass has used that record up.
-  if (dropped(lane, task) || (lane.binding != nullptr && !again && runs_away(lane, task))) {
+  if (dropped(lane, task) || (lane.binding != nullptr && runs_away(lane, task))) {
     lane.woken = false;
     return Admission::drop;
   }
@@ -318,6 +318,7 @@ void retire(Lane& lane, Task& task) {
     lane.last_sequence = task.sequence;
   }
   if (lane.binding != nullptr) {
+    lane.counted = false;
     ++lane.place;
     return;
   }

@@ -13,9 +13,9 @@ enum class Admission : std::uint8_t {
   elsewhere  ///< a host function: Machine::run_callback
 };
 
-/// Looks at the lane's first task. Waits park here; a lane that was woken comes here again with the same task.
-/// `again`: a launch that was admitted already and waited for its engine since.
-Admission admit(Lane& lane, Task& task, bool again = false);
+/// Looks at the lane's first task. Waits park here; a lane that was woken comes here again with the same task, and so does
+/// one whose launch has waited for its engine.
+Admission admit(Lane& lane, Task& task);
 /// The task's effect; failures are recorded in the context and may stop it.
 void perform(Lane& lane, Task& task);
 /// Instead of its effect: what waits for it is told.

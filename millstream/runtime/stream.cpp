@@ -2,6 +2,7 @@
 #include "millstream/runtime/stream.h"
 
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include <fmt/format.h>
@@ -27,6 +28,11 @@ Result<void> launch_kernel(const char* call, StreamState& stream, const KernelFu
   MST_TRY_VOID(enter(call));
   if (kernel.name.empty()) return null_argument(call, "the kernel's name");
   if (arguments.data() == nullptr && !arguments.empty()) return null_argument(call, "the argument block");
+  constexpr std::size_t kMost = std::numeric_limits<decltype(Task::Launch::bytes)>::max();
+  if (arguments.size() > kMost) {
+    return Error{ErrorCode::bad_value, fmt::format("{}: kernel \"{}\" with {} bytes of arguments, at most {}", call, kernel.name, arguments.size(), kMost)}.help(
+        "hand over a pointer to them");
+  }
   if (grid.blocks == 0) return Error{ErrorCode::bad_value, fmt::format("{}: kernel \"{}\" with no blocks", call, kernel.name)};
   Task task;
   task.kind = TaskKind::kernel;
@@ -61,11 +67,8 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 
 Stream::~Stream() {
   if (!state_ || !owns_) return;
-  if (in_callback()) {
-    // It cannot wait here; the stream ends with its last task.
-    const std::lock_guard lock(state_->context->streams_mutex);
-    state_->closed.store(true, std::memory_order_seq_cst);
-    state_->let_go = true;
+  if (in_callback()) {  // it cannot wait here
+    let_go(*state_);
     return;
   }
   Result<void> closed = end_stream("Stream::~Stream", *state_, Close::drain);
@@ -175,7 +178,7 @@ Result<void> Stream::wait(const Event& event, Deadline deadline) {
     return append_wait(kCall, *state_, event.state());
   }
   Ref<Completion> completion = e.last_record();
-  if (!completion) return {};  // a snapshot without a record: nothing before it
+  if (!completion) return takes_tasks(kCall, *state_);  // a snapshot without a record: nothing before it
   Task task;
   task.kind = TaskKind::wait;
   task.sync = {completion.release(), timeout, false, false};

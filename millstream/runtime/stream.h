@@ -38,8 +38,8 @@ struct StreamOptions {
 };
 
 /// Move-only. The destructor drains the stream and leaves its errors to Context::take_errors; inside a host
-/// function it cannot, and the stream ends when its tasks have. Every call from a host function fails with
-/// in_callback. Calls that submit: context_stopped after a failure in a context that stops; no_memory; a full queue
+/// function it cannot, and the stream ends when its tasks have and no model is bound to it. Every call from a host
+/// function fails with in_callback. Calls that submit: context_stopped after a failure in a context that stops; no_memory; a full queue
 /// blocks the caller until there is room (never in `try_launch`: stream_full).
 class Stream {
  public:
@@ -47,7 +47,8 @@ class Stream {
   Stream& operator=(Stream&&) noexcept;
   ~Stream();
 
-  /// Errors: null_argument (no body and no cost is not an error: the kernel's name must be set), bad_value (no blocks).
+  /// Errors: null_argument (no body and no cost is not an error: the kernel's name must be set), bad_value (no blocks,
+  /// 4 GiB of arguments or more).
   Result<void> launch(const KernelFunction& kernel, Grid grid, ArgSpan arguments);
   Result<void> try_launch(const KernelFunction& kernel, Grid grid, ArgSpan arguments);
   /// A kernel outlives its launches: one that ends with the call is refused when compiling.

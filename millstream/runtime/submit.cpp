@@ -47,6 +47,12 @@ Error stopped(const char* call, ContextState& context) {
   return std::move(error).help(kHowToGoOn);
 }
 
+Result<void> takes_tasks(const char* call, const StreamState& stream) {
+  if (stream.closed.load(std::memory_order_acquire)) return closed_handle(call, stream.name());
+  if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
+  return {};
+}
+
 namespace {
 
 Result<void> push(const char* call, StreamState& stream, const Task& task, bool last) {
@@ -71,10 +77,9 @@ Result<void> push(const char* call, StreamState& stream, const Task& task, bool 
 Result<void> try_submit(const char* call, StreamState& stream, Task& task, bool block) {
   Lane& lane = stream.lane;
   ContextState& context = lane.context;
-  if (stream.closed.load(std::memory_order_relaxed)) return closed_handle(call, stream.name());
   if (stream.persistent) return append(call, stream, task);
   for (;;) {
-    if (context.stopped.load(std::memory_order_acquire)) return stopped(call, context);
+    MST_TRY_VOID(takes_tasks(call, stream));
     if (lane.token.pending() < stream.capacity) return push(call, stream, task, false);
     if (!block) {
       return Error{ErrorCode::stream_full, fmt::format("{}: {} holds {} tasks, as many as it takes", call, stream.name(), stream.capacity)};
@@ -177,13 +182,37 @@ Result<void> take_error(ContextState& context, const StreamState* stream) {
   return std::move(*first);
 }
 
+namespace {
+
+// False: somebody else has. Nothing is pushed afterwards; nothing is bound either if the caller has its tapes_mutex.
+bool close_to_callers(StreamState& stream) {
+  const std::lock_guard lock(stream.lane.queue.lock);
+  return !stream.closed.exchange(true, std::memory_order_seq_cst);
+}
+
+bool has_ended(StreamState& stream) {
+  if (stream.lane.token.pending() != 0) return false;
+  const std::lock_guard tapes(stream.tapes_mutex);
+  return stream.bindings.empty();
+}
+
+}  // namespace
+
+void let_go(StreamState& stream) {
+  {
+    const std::lock_guard tapes(stream.tapes_mutex);
+    if (!close_to_callers(stream)) return;
+  }
+  const std::lock_guard lock(stream.context->streams_mutex);
+  stream.let_go = true;
+}
+
 void sweep(ContextState& context) {
   std::vector<std::shared_ptr<StreamState>> ended;
   {
     const std::lock_guard lock(context.streams_mutex);
     for (auto it = context.streams.begin(); it != context.streams.end();) {
-      StreamState& s = **it;
-      if (s.closed.load(std::memory_order_seq_cst) && s.let_go && s.lane.token.pending() == 0) {
+      if ((*it)->let_go && has_ended(**it)) {
         ended.push_back(*it);
         it = context.streams.erase(it);
       } else {
@@ -203,7 +232,7 @@ Result<void> close_persistent(const char* call, StreamState& stream) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is bound to model {}", call, stream.name(), stream.bindings.front()->model->number)}.help(
         "unbind it, or destroy the model, first");
   }
-  if (stream.closed.exchange(true, std::memory_order_seq_cst)) return closed_handle(call, stream.name());
+  if (!close_to_callers(stream)) return closed_handle(call, stream.name());
   return {};
 }
 
@@ -224,10 +253,7 @@ Result<void> end_stream(const char* call, StreamState& stream, Close how) {
   if (stream.persistent) {
     MST_TRY_VOID(close_persistent(call, stream));
   } else if (how == Close::drop) {
-    {
-      const std::lock_guard lock(stream.lane.queue.lock);
-      if (stream.closed.exchange(true, std::memory_order_seq_cst)) return closed_handle(call, stream.name());
-    }
+    if (!close_to_callers(stream)) return closed_handle(call, stream.name());
     drop_queued(stream.lane, Error{ErrorCode::stream_aborted, fmt::format("{} was destroyed at once", stream.name())});
     const Result<void> error = take_error(context, &stream);
     {

@@ -25,6 +25,8 @@ auto with_memory(const char* call, F make) -> decltype(make()) {
   }
 }
 
+/// Whether the stream takes tasks. Errors: bad_handle, context_stopped.
+Result<void> takes_tasks(const char* call, const StreamState& stream);
 /// Puts a task into the stream; what it owns is the stream's afterwards, and released on failure. Errors: bad_handle,
 /// not_bound (persistent), context_stopped, stream_full (only if it must not `block`), no_memory.
 Result<void> submit(const char* call, StreamState& stream, Task& task, bool block = true);
@@ -36,7 +38,9 @@ Result<Ref<Completion>> submit_marker(const char* call, StreamState& stream, boo
 Result<void> end_stream(const char* call, StreamState& stream, Close how);
 /// As end_stream, for every stream of the context, then the context itself.
 Result<void> end_context(const char* call, ContextState& context);
-/// Streams that were let go while they had tasks and have none any more.
+/// Closed to callers; it ends when it has run what it has and no model is bound to it. For who cannot wait for that.
+void let_go(StreamState& stream);
+/// Streams that were let go while they had tasks or were bound, and have none and are not any more.
 void sweep(ContextState& context);
 /// The first unreported error of a stream (of the context if null), the rest counted in a note, all reported.
 Result<void> take_error(ContextState& context, const StreamState* stream);

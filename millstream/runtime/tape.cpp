@@ -28,7 +28,7 @@ struct Building {
 };
 
 Result<Building> building(const char* call, StreamState& stream) {
-  if (stream.context->stopped.load(std::memory_order_acquire)) return stopped(call, *stream.context);
+  MST_TRY_VOID(takes_tasks(call, stream));
   std::shared_ptr<BindingState> found;
   std::shared_ptr<ModelState> model;
   bool bound = false;
@@ -60,6 +60,16 @@ Result<Building> building(const char* call, StreamState& stream) {
   return Building{std::move(found), std::move(model), std::move(lock)};
 }
 
+// What `put` puts on the tape of the stream's building binding, or no_memory.
+template <class Put>
+Result<void> on_tape(const char* call, StreamState& stream, Put put) {
+  return with_memory(call, [&]() -> Result<void> {
+    MST_TRY(const Building b, building(call, stream));
+    return put(b);
+  });
+}
+
+// A failure leaves the tape as it was. What the task refers to has its room in the model before, and goes there afterwards.
 Result<void> append_to(const char* call, BindingState& binding, Task& task) {
   StreamState& stream = binding.stream;
   if (binding.tape.size() >= stream.capacity) {
@@ -67,9 +77,10 @@ Result<void> append_to(const char* call, BindingState& binding, Task& task) {
         .help("make the stream huge, or use two");
   }
   task.sequence = binding.tape.size();
-  binding.tape.push_back(task);
+  make_room(binding.tape);
   TraceRecorder& trace = stream.context->device.trace;
   if (trace.on()) trace.recorded(binding.lane, task);
+  binding.tape.push_back(task);
   return {};
 }
 
@@ -80,49 +91,55 @@ Error elsewhere(const char* call, const std::string& what, const ModelState& mod
 }  // namespace
 
 Result<void> append(const char* call, StreamState& stream, Task& task) {
-  MST_TRY(const Building b, building(call, stream));
-  return append_to(call, *b.binding, task);
+  return on_tape(call, stream, [&](const Building& b) { return append_to(call, *b.binding, task); });
 }
 
 Result<void> append_record(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event) {
-  MST_TRY(const Building b, building(call, stream));
-  ModelState& model = *b.model;
-  auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding, (model.serial << 32) + model.sites.size() + 1));
-  Task task;
-  task.kind = TaskKind::site_record;
-  task.site = {site.get(), 0, 0};
-  MST_TRY_VOID(append_to(call, *b.binding, task));
-  model.last_record[event.get()] = site.get();
-  // Waits that came before any record of the event are for this one.
-  std::erase_if(model.forward, [&](const ModelState::Forward& f) {
-    if (f.event != event.get()) return false;
-    f.binding->tape[f.at].kind = TaskKind::site_wait;
-    f.binding->tape[f.at].site = {site.get(), 0, 0};
-    return true;
+  return on_tape(call, stream, [&](const Building& b) -> Result<void> {
+    ModelState& model = *b.model;
+    make_room(model.events);
+    make_room(model.sites);
+    auto site = Ref<RecordSite>::adopt(new RecordSite(event->number, *b.binding, (model.serial << 32) + model.sites.size() + 1));
+    // A node for the map, which goes there when nothing can fail any more.
+    decltype(model.last_record) now = {{event.get(), site.get()}};
+    Task task;
+    task.kind = TaskKind::site_record;
+    task.site = {site.get(), 0, 0};
+    MST_TRY_VOID(append_to(call, *b.binding, task));
+    model.last_record.erase(event.get());
+    model.last_record.merge(now);
+    // Waits that came before any record of the event are for this one.
+    std::erase_if(model.forward, [&](const ModelState::Forward& f) {
+      if (f.event != event.get()) return false;
+      f.binding->tape[f.at].kind = TaskKind::site_wait;
+      f.binding->tape[f.at].site = {site.get(), 0, 0};
+      return true;
+    });
+    model.events.push_back(event);
+    model.sites.push_back(std::move(site));
+    return {};
   });
-  model.events.push_back(event);
-  model.sites.push_back(std::move(site));
-  return {};
 }
 
 Result<void> append_wait(const char* call, StreamState& stream, const std::shared_ptr<EventState>& event) {
-  MST_TRY(const Building b, building(call, stream));
-  ModelState& model = *b.model;
-  Task task;
-  const auto record = model.last_record.find(event.get());
-  if (record != model.last_record.end()) {
-    task.kind = TaskKind::site_wait;
-    task.site = {record->second, 0, 0};
-  } else {
+  return on_tape(call, stream, [&](const Building& b) -> Result<void> {
+    ModelState& model = *b.model;
+    make_room(model.events);
+    make_room(model.forward);
+    Task task;
+    const auto record = model.last_record.find(event.get());
+    if (record != model.last_record.end()) {
+      task.kind = TaskKind::site_wait;
+      task.site = {record->second, 0, 0};
+      return append_to(call, *b.binding, task);
+    }
     task.kind = TaskKind::outside_wait;
     task.outside = {event.get(), nullptr};
-  }
-  MST_TRY_VOID(append_to(call, *b.binding, task));
-  if (record == model.last_record.end()) {
+    MST_TRY_VOID(append_to(call, *b.binding, task));
     model.events.push_back(event);
-    model.forward.push_back({event.get(), b.binding.get(), static_cast<std::uint32_t>(b.binding->tape.size() - 1)});
-  }
-  return {};
+    model.forward.push_back({event.get(), b.binding.get(), static_cast<std::uint32_t>(task.sequence)});
+    return {};
+  });
 }
 
 }  // namespace millstream::rt
@@ -133,15 +150,15 @@ using namespace rt;
 
 namespace {
 
-// The building binding of the stream that the tape is of, and its call's checks.
-Result<Building> begin(const char* call, Stream& stream) {
+// What `put` puts on the stream's tape, after the checks of every call.
+template <class Put>
+Result<void> control_flow(const char* call, Stream& stream, Put put) {
   MST_TRY_VOID(enter(call));
   StreamState& s = *stream.state();
-  if (s.closed.load(std::memory_order_acquire)) return closed_handle(call, s.name());
   if (!s.persistent) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is not persistent", call, s.name())}.help("control flow is recorded on a model's streams");
   }
-  return building(call, s);
+  return on_tape(call, s, put);
 }
 
 Result<BindingState*> target_of(const char* call, const ModelState& model, const Stream& target) {
@@ -151,38 +168,37 @@ Result<BindingState*> target_of(const char* call, const ModelState& model, const
   return elsewhere(call, target.state()->name(), model);
 }
 
-Result<void> use_label(const char* call, ModelState& model, Label& label) {
-  if (label.state()->context != model.context) {
-    return Error{ErrorCode::label_context, fmt::format("{}: label {} belongs to context {}, model {} to context {}", call, label.state()->number,
-                                                       label.state()->context->number, model.number, model.context->number)};
-  }
-  model.labels.push_back(label.state());
-  return {};
+Result<void> usable(const char* call, const ModelState& model, const LabelState& label) {
+  if (label.context == model.context) return {};
+  return Error{ErrorCode::label_context, fmt::format("{}: label {} belongs to context {}, model {} to context {}", call, label.number,
+                                                     label.context->number, model.number, model.context->number)};
 }
 
 }  // namespace
 
 Result<void> Tape::activate(Stream& target) {
   constexpr const char* kCall = "Tape::activate";
-  MST_TRY(const Building b, begin(kCall, stream_));
-  Task task;
-  task.kind = TaskKind::activate;
-  MST_TRY(task.target, target_of(kCall, *b.model, target));
-  return append_to(kCall, *b.binding, task);
+  return control_flow(kCall, stream_, [&](const Building& b) -> Result<void> {
+    Task task;
+    task.kind = TaskKind::activate;
+    MST_TRY(task.target, target_of(kCall, *b.model, target));
+    return append_to(kCall, *b.binding, task);
+  });
 }
 
 Result<void> Tape::switch_to(Comparison condition, const void* left, const void* right, IntType type, Stream& on_true, Stream* on_false) {
   constexpr const char* kCall = "Tape::switch_to";
   if (left == nullptr || right == nullptr) return null_argument(kCall, left == nullptr ? "the left operand" : "the right operand");
-  MST_TRY(const Building b, begin(kCall, stream_));
-  Task task;
-  task.kind = TaskKind::switch_to;
-  task.choice = {left, right, nullptr, nullptr, static_cast<std::uint8_t>(condition), static_cast<std::uint8_t>(type)};
-  MST_TRY(task.choice.on_true, target_of(kCall, *b.model, on_true));
-  if (on_false != nullptr) {
-    MST_TRY(task.choice.on_false, target_of(kCall, *b.model, *on_false));
-  }
-  return append_to(kCall, *b.binding, task);
+  return control_flow(kCall, stream_, [&](const Building& b) -> Result<void> {
+    Task task;
+    task.kind = TaskKind::switch_to;
+    task.choice = {left, right, nullptr, nullptr, static_cast<std::uint8_t>(condition), static_cast<std::uint8_t>(type)};
+    MST_TRY(task.choice.on_true, target_of(kCall, *b.model, on_true));
+    if (on_false != nullptr) {
+      MST_TRY(task.choice.on_false, target_of(kCall, *b.model, *on_false));
+    }
+    return append_to(kCall, *b.binding, task);
+  });
 }
 
 Result<void> Tape::switch_n(const void* index, IntType type, std::span<const std::int64_t> values, std::span<Stream* const> targets) {
@@ -191,66 +207,80 @@ Result<void> Tape::switch_n(const void* index, IntType type, std::span<const std
   if (values.empty() || values.size() != targets.size()) {
     return Error{ErrorCode::bad_value, fmt::format("{}: {} values for {} streams", kCall, values.size(), targets.size())};
   }
-  MST_TRY(const Building b, begin(kCall, stream_));
-  ModelState& model = *b.model;
-  auto cases = std::make_unique<SwitchN>();
-  cases->values.assign(values.begin(), values.end());
-  for (const Stream* target : targets) {
-    if (target == nullptr) return null_argument(kCall, "a target");
-    MST_TRY(BindingState* const binding, target_of(kCall, model, *target));
-    cases->targets.push_back(binding);
-  }
-  Task task;
-  task.kind = TaskKind::switch_n;
-  task.choices = {index, cases.get(), static_cast<std::uint8_t>(type)};
-  MST_TRY_VOID(append_to(kCall, *b.binding, task));
-  model.switches.push_back(std::move(cases));
-  return {};
+  return control_flow(kCall, stream_, [&](const Building& b) -> Result<void> {
+    ModelState& model = *b.model;
+    make_room(model.switches);
+    auto cases = std::make_unique<SwitchN>();
+    cases->values.assign(values.begin(), values.end());
+    for (const Stream* target : targets) {
+      if (target == nullptr) return null_argument(kCall, "a target");
+      MST_TRY(BindingState* const binding, target_of(kCall, model, *target));
+      cases->targets.push_back(binding);
+    }
+    Task task;
+    task.kind = TaskKind::switch_n;
+    task.choices = {index, cases.get(), static_cast<std::uint8_t>(type)};
+    MST_TRY_VOID(append_to(kCall, *b.binding, task));
+    model.switches.push_back(std::move(cases));
+    return {};
+  });
 }
 
 Result<void> Tape::place(Label& label) {
   constexpr const char* kCall = "Tape::place";
-  MST_TRY(const Building b, begin(kCall, stream_));
-  if (label.state()->binding != nullptr) {
-    return Error{ErrorCode::bad_state, fmt::format("{}: label {} is placed already", kCall, label.state()->number)};
-  }
-  MST_TRY_VOID(use_label(kCall, *b.model, label));
-  Task task;
-  task.kind = TaskKind::label;
-  MST_TRY_VOID(append_to(kCall, *b.binding, task));
-  label.state()->binding = b.binding.get();
-  label.state()->at = static_cast<std::uint32_t>(task.sequence);
-  return {};
+  return control_flow(kCall, stream_, [&](const Building& b) -> Result<void> {
+    LabelState& l = *label.state();
+    MST_TRY_VOID(usable(kCall, *b.model, l));
+    make_room(b.model->labels);
+    const std::lock_guard place(l.lock);
+    if (l.owner != nullptr) return Error{ErrorCode::bad_state, fmt::format("{}: label {} is placed already", kCall, l.number)};
+    Task task;
+    task.kind = TaskKind::label;
+    MST_TRY_VOID(append_to(kCall, *b.binding, task));
+    b.model->labels.push_back(label.state());
+    l.owner = b.model.get();
+    l.binding = b.binding.get();
+    l.at = static_cast<std::uint32_t>(task.sequence);
+    return {};
+  });
 }
 
 Result<void> Tape::jump(Label& label) {
   constexpr const char* kCall = "Tape::jump";
-  MST_TRY(const Building b, begin(kCall, stream_));
-  MST_TRY_VOID(use_label(kCall, *b.model, label));
-  Task task;
-  task.kind = TaskKind::jump;
-  task.jump = {label.state().get(), nullptr, nullptr};
-  return append_to(kCall, *b.binding, task);
+  return control_flow(kCall, stream_, [&](const Building& b) -> Result<void> {
+    MST_TRY_VOID(usable(kCall, *b.model, *label.state()));
+    make_room(b.model->labels);
+    Task task;
+    task.kind = TaskKind::jump;
+    task.jump = {label.state().get(), nullptr, nullptr};
+    MST_TRY_VOID(append_to(kCall, *b.binding, task));
+    b.model->labels.push_back(label.state());
+    return {};
+  });
 }
 
 Result<void> Tape::jump_by_index(const std::uint32_t* index, std::span<Label* const> labels) {
   constexpr const char* kCall = "Tape::jump_by_index";
   if (index == nullptr) return null_argument(kCall, "the index");
   if (labels.empty()) return Error{ErrorCode::bad_value, fmt::format("{}: no labels", kCall)};
-  MST_TRY(const Building b, begin(kCall, stream_));
-  ModelState& model = *b.model;
-  auto list = std::make_unique<std::vector<LabelState*>>();
-  for (Label* label : labels) {
-    if (label == nullptr) return null_argument(kCall, "a label");
-    MST_TRY_VOID(use_label(kCall, model, *label));
-    list->push_back(label->state().get());
-  }
-  Task task;
-  task.kind = TaskKind::jump_by_index;
-  task.jump = {nullptr, index, list.get()};
-  MST_TRY_VOID(append_to(kCall, *b.binding, task));
-  model.label_lists.push_back(std::move(list));
-  return {};
+  return control_flow(kCall, stream_, [&](const Building& b) -> Result<void> {
+    ModelState& model = *b.model;
+    auto list = std::make_unique<std::vector<LabelState*>>();
+    for (const Label* label : labels) {
+      if (label == nullptr) return null_argument(kCall, "a label");
+      MST_TRY_VOID(usable(kCall, model, *label->state()));
+      list->push_back(label->state().get());
+    }
+    make_room(model.labels, labels.size());
+    make_room(model.label_lists);
+    Task task;
+    task.kind = TaskKind::jump_by_index;
+    task.jump = {nullptr, index, list.get()};
+    MST_TRY_VOID(append_to(kCall, *b.binding, task));
+    for (const Label* label : labels) model.labels.push_back(label->state());
+    model.label_lists.push_back(std::move(list));
+    return {};
+  });
 }
 
 }  // namespace millstream

@@ -23,7 +23,7 @@ struct Profile {
   std::uint32_t max_streams = 2048;                 ///< default streams count
   std::uint32_t max_events = 65536;
   std::uint32_t max_notifies = 1024;
-  std::uint32_t max_labels = 65535;                 ///< of the process
+  std::uint32_t max_labels = 65535;
   std::uint32_t max_models = kUnlimited;
   std::int32_t least_priority = 7;                  ///< a lower number goes first
   std::int32_t greatest_priority = 0;

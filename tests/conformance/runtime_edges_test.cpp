@@ -991,6 +991,125 @@ TEST_P(OnEveryBackend, ASecondSuspicionDoesNotTakeOverTheTimeOfTheFirst) {
   host.join();
 }
 
+// Nobody can wait for the model there: the stream lives until the model lets it go.
+TEST_P(OnEveryBackend, ABoundStreamThatGoesInAHostFunctionLivesUntilItIsUnbound) {
+  const std::uint32_t before = device->state()->stream_numbers.in_use();
+  std::optional<Stream> tape = stream({.persistent = true});
+  const std::weak_ptr<rt::StreamState> state = tape->state();
+  {
+    Model model = std::move(*context->begin_model());
+    EXPECT_OK(model.bind(*tape, StreamRole::head));
+    EXPECT_OK(tape->launch(kNothing, {}, {}));
+    EXPECT_OK(model.end_tasks(*tape));
+    EXPECT_OK(model.finish());
+    Stream s = stream();
+    EXPECT_OK(s.host_func([](void* p) { static_cast<std::optional<Stream>*>(p)->reset(); }, &tape));
+    EXPECT_OK(s.synchronize());
+    EXPECT_FALSE(tape.has_value());
+    Stream clears_away = stream();
+    ASSERT_FALSE(state.expired());
+    EXPECT_OK(model.execute());
+    EXPECT_OK(model.close());
+  }
+  (void)stream();
+  EXPECT_TRUE(state.expired());
+  EXPECT_EQ(before, device->state()->stream_numbers.in_use());
+}
+
+// Though a worker, or anybody else, has the model itself for a while.
+TEST_P(OnEveryBackend, AModelThatIsClosedKeepsNothing) {
+  Profile profile;
+  profile.max_models = 1;
+  open(profile);
+  rt::DeviceState& d = *device->state();
+  Stream s = stream({.persistent = true});
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(s, StreamRole::head));
+  {
+    Label label = std::move(*context->create_label());
+    Event e = event();
+    Notify n = std::move(*context->create_notify());
+    EXPECT_OK(Tape(s).place(label));
+    EXPECT_OK(s.record(e));
+    EXPECT_OK(s.record(n));
+  }
+  EXPECT_OK(model.end_tasks(s));
+  EXPECT_OK(model.finish());
+  EXPECT_EQ(1u, d.model_numbers.in_use());
+  EXPECT_EQ(1u, d.label_numbers.in_use());
+  const std::shared_ptr<rt::ModelState> held = model.state();
+  EXPECT_OK(model.close());
+  s.drop_tapes();
+  EXPECT_EQ(0u, d.model_numbers.in_use());
+  EXPECT_EQ(0u, d.label_numbers.in_use());
+  EXPECT_EQ(0u, d.event_numbers.in_use());
+  EXPECT_EQ(0u, d.notify_numbers.in_use());
+  EXPECT_TRUE(context->begin_model().ok());
+}
+
+TEST_P(OnEveryBackend, ArgumentsThatNoTaskHoldsAreRefused) {
+  Stream s = stream();
+  const std::byte one{};
+  const ArgSpan huge(&one, std::size_t{1} << 32);  // refused before it is read
+  EXPECT_CODE(bad_value, s.launch(kNothing, {}, huge));
+  EXPECT_CODE(bad_value, s.try_launch(kNothing, {}, huge));
+  EXPECT_OK(s.synchronize());
+}
+
+TEST_P(OnEveryBackend, APersistentStreamThatIsClosedRefusesEveryCallAsSuch) {
+  Stream s = stream({.persistent = true});
+  Event e = event();
+  Notify n = std::move(*context->create_notify());
+  Label l = std::move(*context->create_label());
+  EXPECT_OK(s.close());
+  EXPECT_CODE(bad_handle, s.launch(kNothing, {}, {}));
+  EXPECT_CODE(bad_handle, s.record(e));
+  EXPECT_CODE(bad_handle, s.wait(e));
+  EXPECT_CODE(bad_handle, s.record(n));
+  EXPECT_CODE(bad_handle, s.wait(n));
+  EXPECT_CODE(bad_handle, Tape(s).place(l));
+}
+
+TEST_P(OnEveryBackend, AWaitForNothingIsRefusedWhereAnyWaitIs) {
+  Stream s = stream(), closed = stream();
+  Event e = event();
+  Bodies bodies;
+  EXPECT_OK(s.wait(e));
+  EXPECT_OK(closed.close());
+  EXPECT_CODE(bad_handle, closed.wait(e));
+  EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+  EXPECT_OK(bodies.launch(s, []() -> Result<void> { return Error{ErrorCode::kernel, "as the test wants"}; }));
+  EXPECT_CODE(kernel_failed, s.synchronize());
+  EXPECT_CODE(context_stopped, s.wait(e));
+  EXPECT_OK(context->recover());
+  EXPECT_OK(s.wait(e));
+}
+
+// By the lanes of the tapes too, which come to a wait twice.
+TEST_P(OnEveryBackend, AWaitThatIsWokenIsOneTaskOfAsManyAsTheProfileAllows) {
+  Profile profile;
+  profile.max_tasks_per_execution = 4;
+  open(profile);
+  const KernelFunction late{"late", [](const KernelCall&) -> Result<void> {
+                              std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                              return {};
+                            }, 100};
+  Stream s = stream({.persistent = true}), t = stream({.persistent = true});
+  Event e = event();
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(s, StreamRole::head));
+  EXPECT_OK(model.bind(t, StreamRole::head));
+  EXPECT_OK(s.launch(late, {}, {}));
+  EXPECT_OK(s.record(e));
+  EXPECT_OK(t.wait(e));
+  EXPECT_OK(t.launch(kNothing, {}, {}));
+  EXPECT_OK(model.end_tasks(s));
+  EXPECT_OK(model.finish());
+  EXPECT_OK(model.execute());
+  device->start_trace();
+  EXPECT_OK(model.execute());
+}
+
 // Virtual time alone.
 class OnVirtualTime : public OnEveryBackend {};
 INSTANTIATE_TEST_SUITE_P(Backends, OnVirtualTime, testing::Values(BackendId::sim), backend_name);

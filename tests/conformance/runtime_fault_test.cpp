@@ -344,6 +344,105 @@ struct Small {
   Model model;
 };
 
+// What is recorded on the first of two head tapes; the second waits for the event before any record of it.
+struct Draft {
+  explicit Draft(Context& context)
+      : a(made(context, {.persistent = true})), b(made(context, {.persistent = true})), later(made(context, {.persistent = true})),
+        target(made(context, {.persistent = true})), e(std::move(*context.create_event(Event::Kind::snapshot))), label(std::move(*context.create_label())),
+        model(std::move(*context.begin_model())) {
+    EXPECT_OK(model.bind(a, StreamRole::head));
+    EXPECT_OK(model.bind(b, StreamRole::head));
+    EXPECT_OK(model.bind(target, StreamRole::activated));
+    EXPECT_OK(b.wait(e));
+  }
+  Stream a, b, later, target;
+  Event e;
+  Label label;
+  Model model;
+};
+
+TEST_P(OnEveryBackend, ARecordingWithoutMemoryChangesNothing) {
+  static std::array<std::byte, 100> large{};
+  static const std::int32_t index = 0;
+  static const std::uint32_t way = 0;
+  using Records = Result<void> (*)(Draft&);
+  const std::pair<const char*, Records> calls[] = {
+      {"launch", [](Draft& d) { return d.a.launch(kNothing, {}, large); }},
+      {"record", [](Draft& d) { return d.a.record(d.e); }},
+      {"wait", [](Draft& d) { return d.a.wait(d.e); }},
+      {"activate", [](Draft& d) { return Tape(d.a).activate(d.target); }},
+      {"switch", [](Draft& d) { return Tape(d.a).switch_to(Comparison::equal, &index, &index, IntType::int32, d.target); }},
+      {"switch n",
+       [](Draft& d) {
+         const std::int64_t values[] = {1, 0};
+         Stream* const targets[] = {&d.target, &d.target};
+         return Tape(d.a).switch_n(&index, IntType::int32, values, targets);
+       }},
+      {"place", [](Draft& d) { return Tape(d.a).place(d.label); }},
+      {"jump", [](Draft& d) { return Tape(d.a).jump(d.label); }},
+      {"jump by index",
+       [](Draft& d) {
+         Label* const labels[] = {&d.label, &d.label};
+         return Tape(d.a).jump_by_index(&way, labels);
+       }},
+      {"bind", [](Draft& d) { return d.model.bind(d.later, StreamRole::head); }},
+      {"finish",
+       [](Draft& d) -> Result<void> {
+         if (d.label.state()->binding == nullptr) {
+           const int armed = std::exchange(fails_in, 0);
+           EXPECT_OK(d.b.launch(kNothing, {}, large));
+           EXPECT_OK(d.a.record(d.e));
+           EXPECT_OK(Tape(d.b).place(d.label));
+           EXPECT_OK(d.model.end_tasks(d.a));
+           fails_in = armed;
+         }
+         return d.model.finish();
+       }},
+  };
+  for (const auto& [name, records] : calls) {
+    const bool finishes = std::string_view(name) == "finish";
+    SCOPED_TRACE(name);
+    EXPECT_GE(fail_each(*device,
+                        [&, records = records]() -> Result<void> {
+                          const int armed = std::exchange(fails_in, 0);
+                          Draft draft(*context);
+                          fails_in = armed;
+                          const Result<void> done = records(draft);
+                          fails_in = 0;
+                          if (!done.ok()) EXPECT_OK(records(draft));
+                          if (!finishes) {
+                            if (draft.label.state()->binding == nullptr) EXPECT_OK(Tape(draft.a).place(draft.label));
+                            EXPECT_OK(draft.model.end_tasks(draft.b));
+                            EXPECT_OK(draft.model.finish());
+                          }
+                          for (int i = 0; i < 2; ++i) EXPECT_OK(draft.model.execute());
+                          EXPECT_OK(draft.model.close());
+                          return done;
+                        }),
+              1);
+  }
+}
+
+TEST_P(OnEveryBackend, AModelALabelAndAnExecutionWithoutMemoryChangeNothing) {
+  EXPECT_GE(fail_each(*device, [&] { return status(context->begin_model()); }), 1);
+  EXPECT_GE(fail_each(*device, [&] { return status(context->create_label()); }), 1);
+  Small small(*context, nullptr, true);
+  Stream s = stream(), other = stream();
+  Event gate = event(Event::Kind::latch);
+  EXPECT_GE(fail_each(*device, [&]() -> Result<void> {
+              const int armed = std::exchange(fails_in, 0);
+              EXPECT_OK(s.wait(gate));  // the stream has a task: the back-end need not be told of the next
+              fails_in = armed;
+              const Result<void> done = small.model.execute_async(s);
+              fails_in = 0;
+              EXPECT_OK(other.record(gate));
+              EXPECT_NE(done.ok(), s.synchronize().ok()) << "a kernel of the model fails";
+              EXPECT_OK(other.reset(gate));
+              EXPECT_OK(other.synchronize());
+              return done;
+            }), 2);
+}
+
 const Mishap kMishaps[] = {
     {"abort", [](Device&, Context& c) {
        Stream s = made(c), behind = made(c);

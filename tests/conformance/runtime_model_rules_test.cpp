@@ -141,8 +141,7 @@ TEST_P(OnEveryBackend, ATapeLivesUntilItsStreamEndsThoughItsModelIsGone) {
     EXPECT_EQ(2u, s.state()->retired.size());
     EXPECT_TRUE(s.state()->bindings.empty());
   }
-  EXPECT_OK(context->synchronize());  // the task that executed the model holds it until it is over
-  EXPECT_TRUE(comes([&] { return tape.expired(); }));  // its last worker lets go of it behind the end
+  EXPECT_TRUE(comes([&] { return tape.expired(); }));  // who looks for a deadlock may have it for a moment
 }
 
 TEST_P(OnEveryBackend, InATraceAHostsWaitForAnExecutionHasASerialOfItsOwn) {

@@ -519,5 +519,47 @@ TEST_P(OnEveryBackend, AnExecutionBehindOneThatWaitsForItIsADeadlock) {
   EXPECT_CODE(deadlock, x.synchronize());
 }
 
+TEST_P(OnEveryBackend, ALabelStaysPlacedWhenAnotherModelThatJumpsToItEnds) {
+  Recording owner(*context);
+  Stream s = owner.bound(StreamRole::head);
+  Label behind = std::move(*context->create_label());
+  Log log;
+  EXPECT_OK(Tape(s).jump(behind));
+  EXPECT_OK(log.launch(s, 'x'));
+  EXPECT_OK(Tape(s).place(behind));
+  EXPECT_OK(log.launch(s, 'b'));
+  const auto another_ends = [&] {
+    Recording other(*context);
+    Stream t = other.bound(StreamRole::head);
+    EXPECT_OK(Tape(t).jump(behind));
+    EXPECT_OK(other.model.end_tasks(t));
+    EXPECT_CODE(bad_state, other.model.finish());
+  };
+  another_ends();
+  EXPECT_CODE(bad_state, Tape(s).place(behind));
+  owner.finish(s);
+  another_ends();
+  EXPECT_OK(owner.model.execute());
+  EXPECT_EQ("b", log.take());
+  EXPECT_OK(owner.model.close());
+  Recording next(*context);
+  Stream t = next.bound(StreamRole::head);
+  EXPECT_OK(Tape(t).place(behind));  // it is placed nowhere any more
+}
+
+TEST_P(OnEveryBackend, ARefusedJumpUsesNoLabel) {
+  Context elsewhere = std::move(*device->create_context());
+  Recording r(*context);
+  Stream s = r.bound(StreamRole::head);
+  Label placed_nowhere = std::move(*context->create_label()), foreign = std::move(*elsewhere.create_label());
+  static const std::uint32_t way = 0;
+  Label* const labels[] = {&placed_nowhere, &foreign};
+  EXPECT_CODE(label_context, Tape(s).jump_by_index(&way, labels));
+  Label* const one_missing[] = {&placed_nowhere, nullptr};
+  EXPECT_CODE(null_argument, Tape(s).jump_by_index(&way, one_missing));
+  r.finish(s);
+  EXPECT_OK(r.model.execute());
+}
+
 }  // namespace
 }  // namespace millstream

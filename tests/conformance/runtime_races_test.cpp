@@ -178,6 +178,64 @@ TEST_P(OnEveryBackend, AModelMayBeClosedAsSoonAsItHasExecuted) {
   }
 }
 
+TEST_P(OnEveryBackend, AModelMayEndWhileAnotherThatUsesItsLabelIsFinished) {
+  Lags lags;
+  for (int i = 0; i < 3 * kRounds; ++i) {
+    Built owner(*device, 1, false);
+    Stream& tape = owner.streams[0];
+    Stream same = std::move(*owner.context.create_stream({.persistent = true}));
+    Label label = std::move(*owner.context.create_label());
+    Model user = std::move(*owner.context.begin_model());
+    EXPECT_OK(owner.model.bind(tape, StreamRole::head));
+    EXPECT_OK(user.bind(same, StreamRole::head));
+    EXPECT_OK(Tape(tape).place(label));
+    EXPECT_OK(Tape(same).jump(label));
+    EXPECT_OK(user.end_tasks(same));
+    lags.both(
+        [&] {
+          EXPECT_OK(owner.model.close());
+          tape.drop_tapes();
+        },
+        [&] {
+          for (int k = 0; k < 5; ++k) EXPECT_CODE(bad_state, user.finish());
+        });
+  }
+}
+
+TEST_P(OnEveryBackend, OneOfTwoModelsPlacesALabel) {
+  Lags lags;
+  Stream a = stream({.persistent = true}), b = stream({.persistent = true});
+  for (int i = 0; i < 20 * kRounds; ++i) {
+    Model first = std::move(*context->begin_model()), second = std::move(*context->begin_model());
+    Label label = std::move(*context->create_label());
+    EXPECT_OK(first.bind(a, StreamRole::head));
+    EXPECT_OK(second.bind(b, StreamRole::head));
+    Result<void> by_first, by_second;
+    lags.both([&] { by_first = Tape(a).place(label); }, [&] { by_second = Tape(b).place(label); });
+    ASSERT_NE(by_first.ok(), by_second.ok());
+    EXPECT_OK(first.close());
+    EXPECT_OK(second.close());
+    a.drop_tapes(), b.drop_tapes();
+  }
+}
+
+// By its owner, or by the context with a marker in it; not by both.
+TEST_P(OnEveryBackend, APersistentStreamIsEndedByItsOwnerOrByItsContext) {
+  Lags lags;
+  for (int i = 0; i < kRounds; ++i) {
+    Built b(*device, 24, false);
+    std::vector<Result<void>> ended;
+    lags.both(
+        [&] {
+          for (Stream& s : b.streams) ended.push_back(s.close());
+        },
+        [&] { EXPECT_OK(b.context.close()); });
+    for (std::size_t s = 0; s < b.streams.size(); ++s) {
+      ASSERT_NE(ended[s].ok(), b.streams[s].state()->lane.submitted.load() == 1);
+    }
+  }
+}
+
 TEST(ResetByAnotherOwner, LeavesAClosedDevice) {
   for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
     Device first = std::move(*Device::open(backend, 0)), second = std::move(*Device::open(backend, 0));

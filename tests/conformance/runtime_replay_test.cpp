@@ -3,6 +3,8 @@
 // no worker stands still or hurries in vain.
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include "millstream/runtime/replay.h"
 #include "tests/conformance/runtime_recording.h"
 
@@ -349,32 +351,52 @@ TEST_P(OnEveryBackend, AStopAmidAnExecutionDropsTheRestOfIt) {
 }
 
 using Homes = std::vector<std::uint32_t>;
-using Between = std::vector<std::vector<std::uint32_t>>;
+using Partners = std::vector<std::vector<std::uint32_t>>;
+
+struct HandOvers {
+  std::uint32_t a, b, count;
+};
+Partners partners(std::size_t tapes, const std::vector<HandOvers>& between) {
+  Partners out(tapes);
+  for (const HandOvers& h : between) {
+    out[h.a].insert(out[h.a].end(), h.count, h.b);
+    out[h.b].insert(out[h.b].end(), h.count, h.a);
+  }
+  return out;
+}
 
 TEST(ReplayHomes, TapesThatHandOverMostAreTogether) {
-  // 0 with 3 often, 0 with 1 seldom, 1 with 2.
-  const Between between = {{0, 1, 0, 9}, {1, 0, 2, 0}, {0, 2, 0, 0}, {9, 0, 0, 0}};
-  EXPECT_EQ((Homes{0, 1, 1, 0}), rt::Replay::homes(between, {10, 10, 10, 10}, 2));
-  EXPECT_EQ((Homes{0, 0, 0, 0}), rt::Replay::homes(between, {10, 10, 10, 10}, 1));
+  const Partners often_seldom = partners(4, {{0, 3, 9}, {0, 1, 1}, {1, 2, 2}});
+  EXPECT_EQ((Homes{0, 1, 1, 0}), rt::Replay::homes(often_seldom, {10, 10, 10, 10}, 2));
+  EXPECT_EQ((Homes{0, 0, 0, 0}), rt::Replay::homes(often_seldom, {10, 10, 10, 10}, 1));
 }
 
 TEST(ReplayHomes, TheFirstOfEqualsGoesFirst) {
-  const Between between(4, std::vector<std::uint32_t>(4, 0));
-  EXPECT_EQ((Homes{0, 0, 1, 1}), rt::Replay::homes(between, {10, 10, 10, 10}, 2));
-  EXPECT_EQ((Homes{0, 1, 2, 3}), rt::Replay::homes(between, {10, 10, 10, 10}, 4));
+  const Partners none = partners(4, {});
+  EXPECT_EQ((Homes{0, 0, 1, 1}), rt::Replay::homes(none, {10, 10, 10, 10}, 2));
+  EXPECT_EQ((Homes{0, 1, 2, 3}), rt::Replay::homes(none, {10, 10, 10, 10}, 4));
 }
 
 TEST(ReplayHomes, ASliceTakesNoMoreThanItsShareButOneTapeOfAnyLength) {
-  const Between between(3, std::vector<std::uint32_t>(3, 0));
-  EXPECT_EQ((Homes{0, 1, 1}), rt::Replay::homes(between, {100, 10, 10}, 2));
-  EXPECT_EQ((Homes{0, 1, 1}), rt::Replay::homes(between, {100, 1, 1}, 3));
-  EXPECT_EQ((Homes{0, 0, 1}), rt::Replay::homes(between, {10, 10, 100}, 2));
+  const Partners none = partners(3, {});
+  EXPECT_EQ((Homes{0, 1, 1}), rt::Replay::homes(none, {100, 10, 10}, 2));
+  EXPECT_EQ((Homes{0, 1, 1}), rt::Replay::homes(none, {100, 1, 1}, 3));
+  EXPECT_EQ((Homes{0, 0, 1}), rt::Replay::homes(none, {10, 10, 100}, 2));
 }
 
 TEST(ReplayHomes, HandOversToAllTapesOfASliceCountTogether) {
   // 2 hands over to 0 and to 1, which are together, and so more often than 3 does to 0.
-  const Between between = {{0, 9, 2, 3}, {9, 0, 2, 0}, {2, 2, 0, 0}, {3, 0, 0, 0}};
-  EXPECT_EQ((Homes{0, 0, 0, 1}), rt::Replay::homes(between, {10, 10, 10, 30}, 2));
+  const Partners together = partners(4, {{0, 1, 9}, {0, 2, 2}, {0, 3, 3}, {1, 2, 2}});
+  EXPECT_EQ((Homes{0, 0, 0, 1}), rt::Replay::homes(together, {10, 10, 10, 30}, 2));
+}
+
+// A cubic search would take minutes.
+TEST(ReplayHomes, ThousandsOfTapesAreDividedSoon) {
+  constexpr std::uint32_t kTapes = 8000;
+  std::vector<HandOvers> ring;
+  for (std::uint32_t t = 0; t < kTapes; ++t) ring.push_back({t, (t + 1) % kTapes, 1});
+  const Homes home = rt::Replay::homes(partners(kTapes, ring), std::vector<std::size_t>(kTapes, 2), 4);
+  for (const std::uint32_t slice : {0u, 1u, 2u, 3u}) EXPECT_EQ(kTapes / 4, std::count(home.begin(), home.end(), slice));
 }
 
 }  // namespace
