@@ -74,7 +74,7 @@ class CallbackPool {
       lock.unlock();
       Task& task = *first_task(lane);
       pause(delays);
-      if (admit(lane, task, /*again=*/true) == Admission::drop) {  // dropped while it waited for its turn
+      if (admit(lane, task) == Admission::drop) {  // dropped while it waited for its turn
         if (trace_.on()) trace_.dropped(lane, task, worker);
         discard(lane, task);
       } else {

@@ -80,7 +80,7 @@ void wait_for_executions(ModelState& model) {
     const std::lock_guard lock(model.context->executions_mutex);
     last = model.last_asked;
   }
-  if (last) model.context->device.machine->host_wait(*last, never, false);
+  if (last) wait_until_done(*model.context->device.machine, *last);
 }
 
 // The tape goes to the stream, which keeps it. The stream may end before the model does.
