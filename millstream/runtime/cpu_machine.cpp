@@ -378,7 +378,11 @@ class CpuMachine final : public Machine {
       std::optional<Stuck> stuck = quiescent() ? find_stuck(device_) : std::nullopt;
       if (!quiescent() || activity() != before) stuck.reset();  // whoever is the next to be idle looks again
       if (stuck && stuck->certain) report(*stuck);
+      // Virtual time of another device moves only while somebody looks.
+      bool moved = false;
+      for (std::size_t i = 0; stuck && i < stuck->elsewhere.size(); ++i) moved = stuck->elsewhere[i]->machine->poll() || moved;
       lock.lock();
+      look_ = look_ || moved;
       // What nobody records for may still come from a host; it is called a deadlock after a while without change. And who
       // waits for another device looks again then.
       if (stuck && !stuck->certain) {

@@ -184,11 +184,26 @@ std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std:
   return text;
 }
 
-// The other device that records it, if anything moves there.
-std::shared_ptr<DeviceState> moving_elsewhere(const DeviceState& device, std::uint64_t home) {
-  if (home == 0 || home == device.id) return nullptr;
-  std::shared_ptr<DeviceState> other = device_of(home);
-  return other && !other->machine->quiescent() ? other : nullptr;
+// Into `out`: the device that records it, if anything moves there or a wait there ends by itself, else those that its lanes
+// wait for. Each is `seen` once. One that stands in the calling thread's kernel does not move.
+void add_moving(std::uint64_t home, std::set<std::uint64_t>& seen, std::vector<std::shared_ptr<DeviceState>>& out) {
+  if (home == 0 || !seen.insert(home).second) return;
+  const std::shared_ptr<DeviceState> other = device_of(home);
+  if (!other || !other->machine->may_wait()) return;
+  bool moves = !other->machine->quiescent();
+  std::set<std::uint64_t> homes;
+  if (!moves) {
+    for (const auto& context : other->live_contexts()) {
+      for (const auto& lane : context->lanes()) {
+        const std::lock_guard parked(lane->park_lock);
+        if (lane->parked_on == nullptr) continue;
+        moves = moves || lane->park_timed;
+        homes.insert(lane->parked_on->home());
+      }
+    }
+  }
+  if (moves) return out.push_back(other);
+  for (const std::uint64_t next : homes) add_moving(next, seen, out);
 }
 
 }  // namespace
@@ -223,10 +238,10 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
   const bool timed = std::any_of(parked.begin(), parked.end(), [](const Parked& p) { return p.timed; });
   for (std::size_t i = 0; i < parked.size(); ++i) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
-    if (std::shared_ptr<DeviceState> other = moving_elsewhere(device, parked[i].home)) {
-      out.elsewhere.push_back(std::move(other));
-      continue;
-    }
+    std::set<std::uint64_t> seen{device.id};
+    const std::size_t before = out.elsewhere.size();
+    add_moving(parked[i].home, seen, out.elsewhere);
+    if (out.elsewhere.size() != before) continue;
     if (timed || !waited_for) continue;
     out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}

@@ -20,7 +20,7 @@ struct Stuck {
     Error error;             ///< what its wait is to fail with: the stream, its last task, what it waits for, the cycle
   };
   std::vector<Wait> waits;
-  /// Devices that are moving, and whose tasks record what lanes of this one wait for.
+  /// Devices that are moving towards what lanes of this one wait for.
   std::vector<std::shared_ptr<DeviceState>> elsewhere;
   std::uint64_t fingerprint = 0;  ///< equal while the same lanes are in the same parks
 };

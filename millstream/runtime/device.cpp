@@ -45,6 +45,10 @@ Result<void> usable(const Profile& p) {
     return wrong(fmt::format("priorities {} (greatest) to {} (least); 1 to {} of them are wanted", p.greatest_priority, p.least_priority, Profile::kPriorities));
   }
   if (std::find(p.engine_slots.begin(), p.engine_slots.end(), 0u) != p.engine_slots.end()) return wrong("an engine without slots");
+  if (p.tasks_per_stream == 0 || p.tasks_per_huge_stream == 0) return wrong("streams that hold no task");
+  for (const double us : {p.launch_us, p.record_us, p.wait_us, p.hand_off_us, p.callback_us, p.switch_us}) {
+    if (!(us >= 0 && us < 1e12)) return wrong(fmt::format("a task that takes {} us", us));
+  }
   if (!(p.copy_bytes_per_us > 0)) return wrong(fmt::format("copies of {} bytes a us", p.copy_bytes_per_us));
   return {};
 }
@@ -132,7 +136,7 @@ Device& Device::operator=(Device&& other) noexcept {
 }
 
 Device::~Device() {
-  if (!state_ || in_callback()) return;
+  if (!state_ || in_callback() || !state_->machine->may_wait()) return;
   // What lives keeps the device; its last owner has it closed.
   Result<void> closed = reset(ResetMode::counted);
   if (!closed.ok() && closed.error().code == ErrorCode::still_in_use) closed = reset(ResetMode::force);
@@ -163,6 +167,7 @@ Result<void> Device::reset(ResetMode mode) {
   constexpr const char* kCall = "Device::reset";
   MST_TRY_VOID(enter(kCall));
   if (!state_) return not_open(kCall);
+  MST_TRY_VOID(may_wait(kCall, *state_));
   Registry& r = registry();
   const auto in_use = [&]() -> std::optional<Error> {
     const auto contexts = state_->live_contexts();

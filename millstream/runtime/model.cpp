@@ -98,6 +98,7 @@ bool jumps(const BindingState& binding) {
 }  // namespace
 
 Result<void> end_model(const char* call, ModelState& model) {
+  MST_TRY_VOID(may_wait(call, model.context->device));
   const std::shared_ptr<ModelState> keep = model.shared_from_this();
   // What a thread is building at this moment it builds to the end, and changes no phase afterwards. Of two that end the model the
   // second returns when the first is done: nothing of the model is used any more then.
@@ -320,6 +321,7 @@ Result<void> Model::unbind(Stream& stream) {
   constexpr const char* kCall = "Model::unbind";
   MST_TRY_VOID(alive(kCall, *state_));
   MST_TRY_VOID(own_stream(kCall, *state_, *stream.state()));
+  MST_TRY_VOID(may_wait(kCall, state_->context->device));
   MST_TRY(const auto building, build_lock(kCall, *state_));
   const auto binding = binding_of(*state_, *stream.state());
   if (!binding) return not_bound(kCall, *state_, *stream.state());

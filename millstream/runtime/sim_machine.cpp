@@ -17,6 +17,9 @@
 namespace millstream::rt {
 namespace {
 
+// A condition variable that is waited on against the system clock: what ThreadSanitizer of gcc 12 understands.
+using Wall = std::chrono::system_clock;
+
 class SimMachine final : public Machine {
  public:
   explicit SimMachine(DeviceState& device)
@@ -77,7 +80,8 @@ class SimMachine final : public Machine {
   bool quiescent() override {
     const std::lock_guard lock(mutex_);
     const std::lock_guard ready(ready_lock_);
-    return !driving_ && ready_.empty() && moments_.empty();
+    const auto free = [](const Engine& engine) { return engine.queue.empty(); };
+    return !driving_ && ready_.empty() && moments_.empty() && std::all_of(engines_.begin(), engines_.end(), free);
   }
 
   std::uint64_t activity() override { return pushes_.load(std::memory_order_seq_cst); }
@@ -149,7 +153,7 @@ class SimMachine final : public Machine {
     if (profile_.callback_stall_ms == 0) {
       changed_.wait(lock, over);
     } else {
-      woken = changed_.wait_until(lock, std::chrono::system_clock::now() + std::chrono::milliseconds(profile_.callback_stall_ms), over);
+      woken = changed_.wait_until(lock, Wall::now() + std::chrono::milliseconds(profile_.callback_stall_ms), over);
     }
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     return woken;
@@ -165,13 +169,17 @@ class SimMachine final : public Machine {
   // the loop stands in a host function for longer than callback_stall_ms.
   template <class Done>
   bool drive(const Done& done, std::uint64_t until) {
+    const auto patience = std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms));
     std::unique_lock lock(mutex_);
-    std::uint64_t idle_since = kNever;  // submissions when the loop ran dry
+    bool dry = false;               // nothing can happen unless another host submits something
+    Wall::time_point dry_until;     // so long
+    std::uint64_t dry_at = 0;       // since so many submissions
     while (!done()) {
       if (driving_) {
         if (!sleep_while_driven(lock, done)) return false;
         continue;
       }
+      const std::uint64_t submitted = submissions_;
       take_wheel(lock);
       bool late = false;
       while (!done() && !late && step(until, late)) {
@@ -182,33 +190,44 @@ class SimMachine final : public Machine {
       leave_wheel(lock);
       if (over) return true;
       if (late) return done();
-      if (stuck && stuck->certain) continue;
+      if ((stuck && stuck->certain) || submissions_ != submitted || any_ready()) continue;
       if (stuck && !stuck->elsewhere.empty()) {
         lock.unlock();
         const bool moved = move(*stuck, done);
         lock.lock();
-        const auto soon = std::chrono::system_clock::now() + std::chrono::milliseconds(1);
-        if (!moved && !done()) changed_.wait_until(lock, soon, [&, since = submissions_] { return submissions_ != since || driving_; });
+        if (!moved) wait_for_submission(lock, Wall::now() + std::chrono::milliseconds(1), submitted, done);
+        dry = false;
         continue;
       }
-      // Nothing can happen unless another host submits something: it gets some real time to do so.
-      if (idle_since == submissions_ && stuck) {
+      if (!dry || dry_at != submitted) {  // who could submit something gets some real time to do so
+        dry = true;
+        dry_until = Wall::now() + patience;
+        dry_at = submitted;
+      }
+      if (Wall::now() < dry_until) {
+        wait_for_submission(lock, dry_until, submitted, done);
+        continue;
+      }
+      dry = false;
+      if (stuck && (until == kNever || until >= now_ns() + ns(profile_.orphan_wait_ms * 1000.0))) {
         lock.unlock();
         report(*stuck);
         lock.lock();
-        idle_since = kNever;
-        continue;
-      }
-      idle_since = submissions_;
-      const auto patience = std::chrono::system_clock::now() + std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms));
-      changed_.wait_until(lock, patience, [&] { return submissions_ != idle_since || driving_; });
-      if (until != kNever && submissions_ == idle_since) {  // nobody will: the virtual deadline passes
-        if (stuck && until - now_ns() >= ns(profile_.orphan_wait_ms * 1000.0)) continue;  // unless a report is due before
+      } else if (until != kNever) {  // nobody will: the virtual deadline passes
         pass_to(until);
         return done();
       }
     }
     return true;
+  }
+
+  template <class Done>
+  void wait_for_submission(std::unique_lock<std::mutex>& lock, Wall::time_point until, std::uint64_t submitted, const Done& done) {
+    changed_.wait_until(lock, until, [&] { return submissions_ != submitted || done(); });
+  }
+  bool any_ready() {
+    const std::lock_guard lock(ready_lock_);
+    return !ready_.empty();
   }
 
   // By the driver. False: nothing is left to happen. `late`: what is next lies behind `until`. Everything that happens
@@ -284,7 +303,8 @@ class SimMachine final : public Machine {
       case Admission::drop:
         if (device_.trace.on()) device_.trace.dropped(lane, task, 0);
         discard(lane, task);
-        return go_on(lane, task);
+        go_on(lane, task);
+        return tell_sleepers();
       case Admission::parked:
         return;
       case Admission::elsewhere:

@@ -116,6 +116,9 @@ Result<void> Stream::fill(void* to, std::size_t capacity, std::int32_t value, st
 Result<void> Stream::host_func(void (*function)(void*), void* argument) {
   MST_TRY_VOID(enter("Stream::host_func"));
   if (function == nullptr) return null_argument("Stream::host_func", "the function");
+  if (state_->context->device.profile.callback_threads == 0) {
+    return Error{ErrorCode::unsupported, "Stream::host_func: the device has no callback threads"}.help("open it with a profile that has some");
+  }
   Task task;
   task.kind = TaskKind::host_func;
   task.host_func = {function, argument};

@@ -123,9 +123,12 @@ Result<void> wait_host(const char* call, StreamState& stream, Completion& comple
   MST_TRY_VOID(may_wait(call, device));
   const std::uint32_t stall_ms = device.profile.callback_stall_ms;
   const std::uint64_t begin = machine.now_ns();
+  std::optional<BlockedHost> blocked;  // all the time, not a slice at a time
+  if (stall_ms != 0) blocked.emplace(device);
+  bool spins = stream.spins;
   for (Deadline left = deadline;;) {
     const std::uint64_t function = stream.lane.host_function.load(std::memory_order_seq_cst);
-    if (machine.host_wait(completion, left, stream.spins)) {
+    if (machine.host_wait(completion, left, std::exchange(spins, false))) {
       const bool execution = completion.what() == Completion::What::execution;
       if (device.trace.on()) device.trace.host(execution ? TraceEvent::Kind::execution_done : TraceEvent::Kind::sync_end, stream.lane, completion.serial);
       return {};

@@ -131,6 +131,194 @@ TEST_P(TwoDevices, TheProfileOfAnOpenDeviceNeedNotBeGivenAgain) {
   EXPECT_TRUE(again.ok()) << to_string(again.error());
 }
 
+// As many devices, on these back-ends, with a stream each.
+struct Devices {
+  explicit Devices(const std::vector<BackendId>& backends, std::uint32_t orphan_wait_ms = 60) {
+    Profile profile;
+    profile.devices = 8;
+    profile.workers = 2;
+    profile.orphan_wait_ms = orphan_wait_ms;
+    for (std::size_t i = 0; i < backends.size(); ++i) {
+      devices.push_back(std::move(*Device::open(backends[i], static_cast<std::int32_t>(i), profile)));
+      streams.push_back(std::move(*devices.back().primary().create_stream({})));
+      events.push_back(std::move(*devices.back().primary().create_event(Event::Kind::latch, {})));
+    }
+  }
+  ~Devices() {
+    events.clear();
+    streams.clear();
+  }
+  std::vector<Device> devices;
+  std::vector<Stream> streams;
+  std::vector<Event> events;
+};
+
+TEST(DevicesOfTwoBackends, WaitForEachOther) {
+  for (const auto& backends : {std::vector{BackendId::cpu, BackendId::sim}, std::vector{BackendId::sim, BackendId::cpu}}) {
+    within(seconds(60), [&] {
+      Devices all(backends);
+      for (int i = 0; i < 20; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(ThreeDevices, WaitForWhatRunsOnTheLast) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend, backend});
+      Bodies bodies;
+      EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(300));
+        return {};
+      }));
+      EXPECT_OK(all.streams[2].record(all.events[2]));
+      EXPECT_OK(all.streams[1].wait(all.events[2]));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(TwoDevicesOneOfThem, WithADeadlineIsNotStandingStill) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend});
+      Event never_recorded = std::move(*all.devices[1].primary().create_event(Event::Kind::latch, {}));
+      Stream late = std::move(*all.devices[1].primary().create_stream({}));
+      EXPECT_OK(late.wait(never_recorded, milliseconds(300)));
+      EXPECT_OK(late.host_func([](void*) {}, nullptr));
+      EXPECT_OK(all.streams[1].wait(never_recorded, milliseconds(300)));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      const std::uint64_t begin = all.devices[1].now_ns();
+      EXPECT_FALSE(all.streams[0].synchronize().ok());
+      EXPECT_GE(all.devices[1].now_ns() - begin, std::uint64_t{300'000'000});  // not before those
+      (void)all.devices[1].primary().synchronize();
+    });
+  }
+}
+
+TEST(InVirtualTime, AKernelThatWaitsForADeviceThatWaitsForItsOwnIsTold) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim});
+    Bodies bodies;
+    EXPECT_OK(all.streams[1].wait(all.events[0]));
+    EXPECT_OK(bodies.launch(all.streams[0], [&]() -> Result<void> {
+      EXPECT_EQ(ErrorCode::deadlock, code(all.streams[1].synchronize()));
+      return {};
+    }));
+    EXPECT_OK(all.streams[0].record(all.events[0]));
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(InVirtualTime, AKernelThatEndsWhatItRunsOnIsRefused) {
+  within(seconds(60), [&] {
+    Device device = std::move(*Device::open(BackendId::sim, 0));
+    Context context = device.primary();
+    Stream s = std::move(*context.create_stream({}));
+    Recording recording(context);
+    Stream tape = recording.bound(StreamRole::head);
+    EXPECT_OK(tape.launch(kNothing, {}, {}));
+    recording.finish(tape);
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+      EXPECT_EQ(ErrorCode::in_callback, code(recording.model.close()));
+      EXPECT_EQ(ErrorCode::in_callback, code(recording.model.unbind(tape)));
+      EXPECT_EQ(ErrorCode::in_callback, code(device.reset(ResetMode::force)));
+      return {};
+    }));
+    EXPECT_OK(recording.model.execute_async(s));
+    EXPECT_OK(s.synchronize());
+  });
+}
+
+// A submit between the last look and the sleep is seen.
+TEST(InVirtualTime, ASubmitOfAnotherThreadEndsTheWaitThatItServes) {
+  within(seconds(120), [&] {
+    Profile profile;
+    profile.orphan_wait_ms = 100;
+    Device device = std::move(*Device::open(BackendId::sim, 0, profile));
+    Context context = device.primary();
+    Stream waits = std::move(*context.create_stream({})), records = std::move(*context.create_stream({}));
+    int timeouts = 0;
+    for (int i = 0; i < 3000; ++i) {
+      Event e = std::move(*context.create_event(Event::Kind::latch, {}));
+      EXPECT_OK(waits.wait(e));
+      std::atomic<bool> begun{false};
+      std::thread host([&] {
+        begun = true;
+        if (!waits.synchronize(seconds(10)).ok()) ++timeouts;
+      });
+      while (!begun) {
+      }
+      for (volatile int spin = 0; spin < (i * 37) % 4000;) spin = spin + 1;
+      EXPECT_OK(records.record(e));
+      host.join();
+    }
+    EXPECT_LE(timeouts, 3);  // a machine may stop a thread for longer than 100 ms
+  });
+}
+
+TEST(InVirtualTime, WhoQueriesTakesNoPatienceFromWhoWaits) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.orphan_wait_ms = 2000;
+    Device device = std::move(*Device::open(BackendId::sim, 0, profile));
+    Context context = device.primary();
+    Stream s = std::move(*context.create_stream({})), other = std::move(*context.create_stream({}));
+    Event latch = std::move(*context.create_event(Event::Kind::latch, {}));
+    EXPECT_OK(s.wait(latch));
+    std::atomic<bool> over{false};
+    std::thread queries([&] {
+      while (!over) (void)*other.query();
+    });
+    std::thread records([&] {
+      std::this_thread::sleep_for(milliseconds(150));
+      EXPECT_OK(other.record(latch));
+    });
+    EXPECT_OK(s.synchronize());
+    over = true;
+    queries.join();
+    records.join();
+  });
+}
+
+TEST_P(OnEveryBackend, AnEventsPatienceIsNotThatOfHostFunctions) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.callback_stall_ms = 20;
+    profile.orphan_wait_ms = 3000;
+    open(profile);
+    Event latch = event(Event::Kind::latch);
+    Stream s = stream();
+    std::thread records([&] {
+      std::this_thread::sleep_for(milliseconds(120));
+      EXPECT_OK(s.record(latch));
+    });
+    EXPECT_OK(latch.synchronize());
+    records.join();
+  });
+}
+
+TEST_P(OnEveryBackend, AHostThatSpinsIsToldOfADeadlockHoweverSoonHostFunctionsStall) {
+  within(seconds(60), [&] {
+    for (const std::uint32_t stall_ms : {0u, 20u, 90u}) {
+      Profile profile;
+      profile.callback_stall_ms = stall_ms;
+      profile.orphan_wait_ms = 200;
+      open(profile);
+      Stream s = stream({.fast_sync = true});
+      Event latch = event(Event::Kind::latch);
+      EXPECT_OK(s.wait(latch));
+      EXPECT_CODE(deadlock, s.synchronize());
+    }
+  });
+}
+
 TEST_P(OnEveryBackend, OneWorkerThatIsAHostServesHostsThatWaitOtherwise) {
   within(seconds(60), [&] {
     Profile profile;
@@ -486,18 +674,27 @@ TEST_P(OnEveryBackend, AHostFunctionThatIsDroppedWhileItWaitsForItsTurnDoesNotRu
 }
 
 TEST(AProfile, ThatNoDeviceCouldHaveIsRefused) {
-  Profile many, backwards, slotless, still;
+  Profile many, backwards, slotless, still, full, early;
   many.least_priority = 40;
   backwards.least_priority = -1;
   slotless.engine_slots = {1, 0};
   still.copy_bytes_per_us = 0;
-  for (const Profile& profile : {many, backwards, slotless, still}) {
+  full.tasks_per_stream = 0;
+  early.launch_us = -1;
+  for (const Profile& profile : {many, backwards, slotless, still, full, early}) {
     for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
       const Result<Device> opened = Device::open(backend, 0, profile);
       ASSERT_FALSE(opened.ok());
       EXPECT_EQ(ErrorCode::bad_value, opened.error().code);
     }
   }
+}
+
+TEST(ADeviceWithoutCallbackThreads, TakesNoHostFunction) {
+  Profile profile;
+  profile.callback_threads = 0;
+  Device device = std::move(*Device::open(BackendId::cpu, 0, profile));
+  EXPECT_CODE(unsupported, device.primary().default_stream().host_func([](void*) {}, nullptr));
 }
 
 TEST(ALongCycle, IsToldInALineOfSomeStreams) {
