@@ -340,6 +340,70 @@ TEST_P(OnEveryBackend, OneWorkerThatIsAHostServesHostsThatWaitOtherwise) {
   });
 }
 
+TEST_P(OnEveryBackend, ADeadlockIsFoundWithoutAHostThatHelpsThoughItIsTheOnlyWorker) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.workers = 1;
+    profile.host_helps = true;
+    open(profile);
+    Stream s = stream();
+    Event latch = event(Event::Kind::latch);
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(deadlock, s.synchronize(seconds(20)));
+  });
+}
+
+// Each of its waits makes the device look again.
+TEST_P(OnEveryBackend, WhoWaitsAgainAndAgainDoesNotPutOffTheReportOfAnother) {
+  within(seconds(60), [&] {
+    Stream s = stream();
+    Event latch = event(Event::Kind::latch), other = event(Event::Kind::latch);
+    EXPECT_OK(s.wait(latch));
+    std::atomic<bool> over{false};
+    std::thread host([&] {
+      while (!over) (void)other.synchronize(milliseconds(5));
+    });
+    EXPECT_CODE(deadlock, s.synchronize());
+    over = true;
+    host.join();
+  });
+}
+
+TEST_P(OnEveryBackend, ADeadlineHoldsHoweverSoonHostFunctionsStall) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.callback_stall_ms = 20;
+    profile.orphan_wait_ms = 5000;
+    open(profile);
+    Stream s = stream();
+    Event latch = event(Event::Kind::latch);
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(sync_timeout, s.synchronize(milliseconds(100)));
+    EXPECT_OK(stream().record(latch));
+    EXPECT_OK(s.synchronize());
+  });
+}
+
+TEST(ATrace, NumbersCallbackThreadsBehindTheWorkers) {
+  for (const bool helps : {false, true}) {
+    for (const std::uint32_t workers : {1u, 2u}) {
+      Profile profile;
+      profile.workers = workers;
+      profile.host_helps = helps;
+      Device device = std::move(*Device::open(BackendId::cpu, 0, profile));
+      device.start_trace();
+      EXPECT_OK(device.primary().default_stream().host_func([](void*) {}, nullptr));
+      EXPECT_OK(device.primary().synchronize());
+      device.stop_trace();
+      std::uint32_t ran = 0;
+      for (const rt::TraceEvent& e : device.take_trace()) {
+        if (e.kind == rt::TraceEvent::Kind::ended && e.task == rt::TaskKind::host_func) ran = e.worker;
+      }
+      EXPECT_EQ(helps && workers == 1 ? 2u : workers, ran);  // one more stands by
+    }
+  }
+}
+
 TEST_P(OnEveryBackend, AHostIsToldOfADeadlockAlthoughAnotherThatHelpedHasLeft) {
   within(seconds(120), [&] {
     Profile profile;
