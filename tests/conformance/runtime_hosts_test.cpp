@@ -157,7 +157,7 @@ TEST(DevicesOfTwoBackends, WaitForEachOther) {
   for (const auto& backends : {std::vector{BackendId::cpu, BackendId::sim}, std::vector{BackendId::sim, BackendId::cpu}}) {
     within(seconds(60), [&] {
       Devices all(backends);
-      for (int i = 0; i < 20; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+      for (int i = 0; i < 1000; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
       EXPECT_OK(all.streams[1].record(all.events[1]));
       EXPECT_OK(all.streams[0].wait(all.events[1]));
       EXPECT_OK(all.streams[0].synchronize());
