@@ -34,7 +34,7 @@ struct Profile {
   std::uint32_t callback_threads = 1;
   std::uint32_t event_wait_ms = 0;                  ///< how long a record waits for a free event id
   std::uint32_t orphan_wait_ms = 2000;              ///< until a wait that nobody records for is called a deadlock
-  std::uint32_t callback_stall_ms = 0;              ///< until a host function is suspected of waiting for a thread that waits for its stream; 0: never
+  std::uint32_t callback_stall_ms = 0;              ///< until a host function that a waiting host waits for is suspected of the reverse; 0: never
   std::uint32_t priority_age = 1000;                ///< times a ready stream is passed over before it goes first; 0: no ageing
   std::uint64_t max_tasks_per_execution = 1'000'000'000;  ///< of a model: a loop that runs more is called endless; 0: no bound
   bool default_stream_failure_mode = false;         ///< the default stream's failure mode may be set
