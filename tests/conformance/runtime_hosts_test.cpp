@@ -3,6 +3,7 @@
 #include "tests/conformance/runtime_recording.h"
 
 #include <chrono>
+#include <ctime>
 #include <future>
 #include <limits>
 
@@ -183,6 +184,45 @@ TEST(ThreeDevices, WaitForWhatRunsOnTheLast) {
   }
 }
 
+// What all threads of the process take on the cores while it is called.
+template <class F>
+std::clock_t cpu_time_of(F call) {
+  const std::clock_t begin = std::clock();
+  call();
+  return std::clock() - begin;
+}
+
+TEST(ADeviceThatWaitsForAnother, SleepsMeanwhile) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend});
+      Bodies bodies;
+      std::atomic<bool> begun{false};
+      EXPECT_OK(bodies.launch(all.streams[1], [&begun]() -> Result<void> {
+        begun = true;
+        std::this_thread::sleep_for(milliseconds(500));
+        return {};
+      }));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      std::thread host([&] { EXPECT_OK(all.streams[1].synchronize()); });
+      while (!begun) std::this_thread::yield();
+      EXPECT_LT(cpu_time_of([&] { EXPECT_OK(all.streams[0].synchronize()); }), CLOCKS_PER_SEC / 10);
+      host.join();
+    });
+  }
+}
+
+TEST_P(OnEveryBackend, AHostWithNobodyToServeItSleepsUntilItIsTold) {
+  Profile profile;
+  profile.orphan_wait_ms = 500;
+  open(profile);
+  Stream s = stream();
+  Event latch = event(Event::Kind::latch);
+  EXPECT_OK(s.wait(latch));
+  EXPECT_LT(cpu_time_of([&] { EXPECT_CODE(deadlock, s.synchronize()); }), CLOCKS_PER_SEC / 10);
+}
+
 TEST(TwoDevicesOneOfThem, WithADeadlineIsNotStandingStill) {
   for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
     within(seconds(60), [&] {
@@ -212,6 +252,25 @@ TEST(InVirtualTime, AKernelThatWaitsForADeviceThatWaitsForItsOwnIsTold) {
     }));
     EXPECT_OK(all.streams[0].record(all.events[0]));
     EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(InVirtualTime, AStreamsNumberComesBackWhenAnotherDeviceHasEndedWhatItWaitsFor) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim});
+    std::vector<Stream> rest;
+    for (auto made = all.devices[0].primary().create_stream({}); made.ok(); made = all.devices[0].primary().create_stream({})) {
+      rest.push_back(std::move(*made));
+    }
+    auto* destroyed = new Stream(std::move(rest.back()));
+    rest.pop_back();
+    for (int i = 0; i < 1000; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(destroyed->wait(all.events[1]));
+    EXPECT_OK(all.streams[0].host_func([](void* stream) { delete static_cast<Stream*>(stream); }, destroyed));
+    EXPECT_OK(all.streams[0].synchronize());
+    Result<Stream> next = all.devices[0].primary().create_stream({});
+    EXPECT_TRUE(next.ok()) << to_string(next.error());
   });
 }
 
@@ -500,6 +559,53 @@ TEST_P(OnEveryBackend, AHostWhoseWaitIsOverLeavesWhileAHostFunctionRuns) {
   });
 }
 
+TEST_P(OnEveryBackend, AHostWhoseWaitIsOverLeavesWhileAKernelRuns) {
+  static const KernelFunction kSooner{"sooner", call_body, 500, 0};
+  static const KernelFunction kLater{"later", call_body, 1000, 0};
+  struct Meeting {
+    std::atomic<bool> begun{false}, waits{false}, over{false};
+  };
+  Event e = event();
+  Recording recording(*context);
+  Stream tape = recording.bound(StreamRole::head);
+  std::uint32_t filled = 1;
+  EXPECT_OK(tape.fill(&filled, sizeof filled, 0, sizeof filled));
+  recording.finish(tape);
+  const std::function<Result<void>(Stream&)> waits[] = {[](Stream& s) { return s.synchronize(); },
+                                                        [&](Stream&) { return e.synchronize(); },
+                                                        [&](Stream&) { return recording.model.execute(); }};
+  for (const auto& wait : waits) {
+    within(seconds(60), [&] {
+      Meeting meeting;
+      Body nothing = []() -> Result<void> { return {}; };
+      Body stays = [&meeting]() -> Result<void> {
+        EXPECT_TRUE(comes([&] { return meeting.over.load(); }));
+        return {};
+      };
+      Body* const sooner = &nothing;
+      Body* const later = &stays;
+      Stream s = stream(), other = stream();
+      EXPECT_OK(s.launch(kSooner, {}, std::as_bytes(std::span(&sooner, 1))));
+      EXPECT_OK(s.record(e));
+      EXPECT_OK(other.host_func(
+          [](void* p) {
+            auto& met = *static_cast<Meeting*>(p);
+            met.begun = true;
+            while (!met.waits) std::this_thread::yield();
+            std::this_thread::sleep_for(milliseconds(50));
+          },
+          &meeting));
+      EXPECT_OK(other.launch(kLater, {}, std::as_bytes(std::span(&later, 1))));
+      std::thread host([&] { EXPECT_OK(other.synchronize()); });
+      while (!meeting.begun) std::this_thread::yield();
+      meeting.waits = true;
+      EXPECT_OK(wait(s));
+      meeting.over = true;
+      host.join();
+    });
+  }
+}
+
 TEST(InVirtualTime, AKernelThatWaitsForItsDeviceIsRefused) {
   within(seconds(60), [&] {
     Profile profile;
@@ -678,6 +784,9 @@ TEST_P(OnEveryBackend, WhoWaitsForALatchWhoseContextRecoversIsTold) {
 TEST_P(OnEveryBackend, ACycleNeedNotWaitForTheDeadlineOfAnother) {
   Stream a = stream(), b = stream(), other = stream();
   Event x = event(Event::Kind::latch), y = event(Event::Kind::latch), z = event(Event::Kind::latch);
+  for (int i = 0; i < 3; ++i) EXPECT_OK(other.launch(kNothing, {}, {}));
+  EXPECT_OK(other.wait(z, milliseconds(1)));
+  EXPECT_CODE(wait_timeout, other.synchronize());
   EXPECT_OK(other.wait(z, seconds(20)));
   EXPECT_OK(a.wait(x));
   EXPECT_OK(a.record(y));
