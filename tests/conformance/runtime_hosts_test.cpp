@@ -800,6 +800,28 @@ TEST_P(OnEveryBackend, ACycleNeedNotWaitForTheDeadlineOfAnother) {
 }
 
 // The first is let go by a host, and starts the tape that the second waits for.
+TEST_P(OnEveryBackend, AModelsDeadlockIsToldAtOnceThoughAStreamBesideItWaitsForAHost) {
+  Profile profile;
+  profile.orphan_wait_ms = 20000;
+  open(profile);
+  Event held = event(Event::Kind::latch), inside = event();
+  Stream beside = stream();
+  EXPECT_OK(beside.wait(held));
+  Stream waits = stream({.persistent = true}), never_started = stream({.persistent = true});
+  Model model = std::move(*context->begin_model());
+  EXPECT_OK(model.bind(waits, StreamRole::head));
+  EXPECT_OK(model.bind(never_started, StreamRole::activated));
+  EXPECT_OK(never_started.record(inside));
+  EXPECT_OK(waits.wait(inside));
+  for (Stream* s : {&waits, &never_started}) EXPECT_OK(model.end_tasks(*s));
+  EXPECT_OK(model.finish());
+  const std::uint64_t begin = device->now_ns();
+  EXPECT_CODE(deadlock, model.execute());
+  EXPECT_LT(device->now_ns() - begin, std::uint64_t{15'000'000'000});
+  EXPECT_OK(stream().record(held));
+  EXPECT_OK(beside.synchronize());
+}
+
 TEST_P(OnEveryBackend, ATapeThatAnotherMayStillStartIsNoDeadlock) {
   Event outside = event(Event::Kind::latch), inside = event();
   Stream first = stream({.persistent = true}), second = stream({.persistent = true}), third = stream({.persistent = true}), host = stream();
