@@ -912,6 +912,10 @@ TEST(ALongCycle, IsToldInALineOfSomeStreams) {
   const std::string text = to_string(told.error());
   EXPECT_LT(text.size(), 6000u);
   EXPECT_NE(std::string::npos, text.find("and so on over 284 more")) << text;
+  const std::string line = text.substr(text.find("the cycle: "), text.find("and so on") - text.find("the cycle: "));
+  std::size_t named = 0;
+  for (std::size_t at = line.find(", recorded by "); at != std::string::npos; at = line.find(", recorded by ", at + 1)) ++named;
+  EXPECT_EQ(16u, named) << line;
 }
 
 }  // namespace

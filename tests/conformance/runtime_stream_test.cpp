@@ -339,5 +339,25 @@ TEST_P(OnEveryBackend, AnElapsedTimeNeedsTwoTimedAndCompleteRecords) {
   EXPECT_CODE(reversed_time, Event::elapsed(end, start));
 }
 
+TEST_P(OnEveryBackend, ALatchIsOnItsWayWhileARecordOfItIsQueued) {
+  Stream s = stream();
+  Event start = event(Event::Kind::snapshot, {true, true}), end = event(Event::Kind::latch, {true, true}), held = event(Event::Kind::latch);
+  EXPECT_OK(s.record(start));
+  EXPECT_OK(s.wait(held));
+  EXPECT_OK(s.record(end));
+  EXPECT_CODE(sync_timeout, s.synchronize(std::chrono::milliseconds(20)));
+  EXPECT_CODE(not_complete, Event::elapsed(start, end));
+  Stream host = stream();
+  EXPECT_OK(host.record(held));
+  EXPECT_OK(s.synchronize());
+  EXPECT_TRUE(Event::elapsed(start, end).ok());
+  EXPECT_OK(s.reset(end));
+  EXPECT_OK(s.synchronize());
+  EXPECT_CODE(no_timestamp, Event::elapsed(start, end));
+  EXPECT_OK(host.close(Close::drain));
+  EXPECT_CODE(bad_handle, host.record(end));
+  EXPECT_CODE(no_timestamp, Event::elapsed(start, end));
+}
+
 }  // namespace
 }  // namespace millstream
