@@ -47,9 +47,9 @@ Result<void> usable(const Profile& p) {
   if (std::find(p.engine_slots.begin(), p.engine_slots.end(), 0u) != p.engine_slots.end()) return wrong("an engine without slots");
   if (p.tasks_per_stream == 0 || p.tasks_per_huge_stream == 0) return wrong("streams that hold no task");
   for (const double us : {p.launch_us, p.record_us, p.wait_us, p.hand_off_us, p.callback_us, p.switch_us}) {
-    if (!(us >= 0 && us < 1e12)) return wrong(fmt::format("a task that takes {} us", us));
+    if (!(us >= 0 && us <= 1e12)) return wrong(fmt::format("a task that takes {} us", us));
   }
-  if (!(p.copy_bytes_per_us > 0)) return wrong(fmt::format("copies of {} bytes a us", p.copy_bytes_per_us));
+  if (!(p.copy_bytes_per_us >= 1e-3)) return wrong(fmt::format("copies of {} bytes a us", p.copy_bytes_per_us));
   return {};
 }
 

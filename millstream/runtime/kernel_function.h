@@ -23,7 +23,7 @@ struct KernelCall {
 struct KernelFunction {
   std::string_view name;
   Result<void> (*body)(const KernelCall&) = nullptr;
-  double virtual_us = 1;     ///< on sim, of the whole launch, without the device's launch_us
+  double virtual_us = 1;     ///< on sim, of the whole launch, without the device's launch_us; 0 to 1e12
   std::uint32_t engine = 0;  ///< on sim: which of the device's engines it takes
 };
 

@@ -34,6 +34,9 @@ Result<void> launch_kernel(const char* call, StreamState& stream, const KernelFu
         "hand over a pointer to them");
   }
   if (grid.blocks == 0) return Error{ErrorCode::bad_value, fmt::format("{}: kernel \"{}\" with no blocks", call, kernel.name)};
+  if (!(kernel.virtual_us >= 0 && kernel.virtual_us <= 1e12)) {
+    return Error{ErrorCode::bad_value, fmt::format("{}: kernel \"{}\" that takes {} us", call, kernel.name, kernel.virtual_us)};
+  }
   Task task;
   task.kind = TaskKind::kernel;
   task.launch.kernel = &kernel;

@@ -48,7 +48,7 @@ class Stream {
   ~Stream();
 
   /// Errors: null_argument (no body and no cost is not an error: the kernel's name must be set), bad_value (no blocks,
-  /// 4 GiB of arguments or more).
+  /// 4 GiB of arguments or more, a virtual_us that is none).
   Result<void> launch(const KernelFunction& kernel, Grid grid, ArgSpan arguments);
   Result<void> try_launch(const KernelFunction& kernel, Grid grid, ArgSpan arguments);
   /// A kernel outlives its launches: one that ends with the call is refused when compiling.

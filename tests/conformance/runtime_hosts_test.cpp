@@ -869,19 +869,28 @@ TEST_P(OnEveryBackend, AHostFunctionThatIsDroppedWhileItWaitsForItsTurnDoesNotRu
 }
 
 TEST(AProfile, ThatNoDeviceCouldHaveIsRefused) {
-  Profile many, backwards, slotless, still, full, early;
+  Profile many, backwards, slotless, still, crawling, full, early;
   many.least_priority = 40;
   backwards.least_priority = -1;
   slotless.engine_slots = {1, 0};
   still.copy_bytes_per_us = 0;
+  crawling.copy_bytes_per_us = 1e-300;
   full.tasks_per_stream = 0;
   early.launch_us = -1;
-  for (const Profile& profile : {many, backwards, slotless, still, full, early}) {
+  for (const Profile& profile : {many, backwards, slotless, still, crawling, full, early}) {
     for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
       const Result<Device> opened = Device::open(backend, 0, profile);
       ASSERT_FALSE(opened.ok());
       EXPECT_EQ(ErrorCode::bad_value, opened.error().code);
     }
+  }
+}
+
+TEST_P(OnEveryBackend, AKernelThatTakesATimeThatThereIsNotIsRefused) {
+  Stream s = stream();
+  for (const double us : {-1.0, 2e12, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    const KernelFunction kernel{"kernel", nullptr, us};
+    EXPECT_CODE(bad_value, s.launch(kernel, {}, {}));
   }
 }
 
