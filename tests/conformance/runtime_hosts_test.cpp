@@ -559,34 +559,47 @@ TEST_P(OnEveryBackend, AHostWhoseWaitIsOverLeavesWhileAHostFunctionRuns) {
   });
 }
 
+// Many of a kind end before the one that the host waits for: it sleeps again between them.
 TEST_P(OnEveryBackend, AHostWhoseWaitIsOverLeavesWhileAKernelRuns) {
-  static const KernelFunction kSooner{"sooner", call_body, 500, 0};
+  constexpr int kMany = 1000;
+  static const KernelFunction kSooner{"sooner", nullptr, 500, 0};
   static const KernelFunction kLater{"later", call_body, 1000, 0};
   struct Meeting {
     std::atomic<bool> begun{false}, waits{false}, over{false};
   };
-  Event e = event();
+  Context second = std::move(*device->create_context());
+  Stream other = std::move(*second.create_stream({}));
+  Stream s = context->default_stream();
+  std::vector<Stream> more;
+  for (int i = 0; i < kMany; ++i) more.push_back(stream());
+  Event e = event(), many = event(Event::Kind::latch);
   Recording recording(*context);
   Stream tape = recording.bound(StreamRole::head);
-  std::uint32_t filled = 1;
-  EXPECT_OK(tape.fill(&filled, sizeof filled, 0, sizeof filled));
   recording.finish(tape);
-  const std::function<Result<void>(Stream&)> waits[] = {[](Stream& s) { return s.synchronize(); },
-                                                        [&](Stream&) { return e.synchronize(); },
-                                                        [&](Stream&) { return recording.model.execute(); }};
-  for (const auto& wait : waits) {
+  struct Wait {
+    std::function<void()> before;
+    std::function<Result<void>()> call;
+  };
+  const Wait waits[] = {{[] {}, [&] { return context->synchronize(); }},
+                        {[&] {
+                           for (int i = 0; i < kMany; ++i) EXPECT_OK(s.record(many));
+                           EXPECT_OK(s.record(e));
+                         },
+                         [&] { return e.synchronize(); }},
+                        {[&] {
+                           for (int i = 0; i < kMany; ++i) EXPECT_OK(recording.model.execute_async(s));
+                         },
+                         [&] { return recording.model.execute(); }}};
+  for (const Wait& wait : waits) {
     within(seconds(60), [&] {
       Meeting meeting;
-      Body nothing = []() -> Result<void> { return {}; };
       Body stays = [&meeting]() -> Result<void> {
         EXPECT_TRUE(comes([&] { return meeting.over.load(); }));
         return {};
       };
-      Body* const sooner = &nothing;
       Body* const later = &stays;
-      Stream s = stream(), other = stream();
-      EXPECT_OK(s.launch(kSooner, {}, std::as_bytes(std::span(&sooner, 1))));
-      EXPECT_OK(s.record(e));
+      EXPECT_OK(s.launch(kSooner, {}, {}));
+      wait.before();
       EXPECT_OK(other.host_func(
           [](void* p) {
             auto& met = *static_cast<Meeting*>(p);
@@ -599,7 +612,7 @@ TEST_P(OnEveryBackend, AHostWhoseWaitIsOverLeavesWhileAKernelRuns) {
       std::thread host([&] { EXPECT_OK(other.synchronize()); });
       while (!meeting.begun) std::this_thread::yield();
       meeting.waits = true;
-      EXPECT_OK(wait(s));
+      EXPECT_OK(wait.call());
       meeting.over = true;
       host.join();
     });
