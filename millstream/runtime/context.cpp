@@ -146,7 +146,7 @@ Result<void> Context::recover() {
     for (const auto& model : state_->running) executions.push_back(model->current);
     for (const auto& asked : state_->executions) executions.push_back(asked.completion);
   }
-  for (const auto& execution : executions) wait_until_done(*state_->device.machine, *execution);
+  for (const auto& execution : executions) wait_until_done(state_->device, *execution);
   std::vector<Ref<Completion>> latches;  // others may still wait for them
   {
     const std::lock_guard lock(state_->events_mutex);
@@ -162,6 +162,7 @@ Result<void> Context::recover() {
     latch->expect();
     wake_all(latch->publish(state_->device.machine->now_ns(), std::move(why), state_->id));
   }
+  state_->device.machine->wake_hosts();
   const std::lock_guard lock(state_->errors_mutex);
   state_->errors.clear();
   state_->cause.reset();

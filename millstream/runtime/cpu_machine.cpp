@@ -14,6 +14,7 @@
 #include "millstream/runtime/delays.h"
 #include "millstream/runtime/host_waiter.h"
 #include "millstream/runtime/model_state.h"
+#include "millstream/runtime/mover.h"
 #include "millstream/runtime/ready_set.h"
 #include "millstream/runtime/replay.h"
 #include "millstream/runtime/step.h"
@@ -124,7 +125,8 @@ class CpuMachine final : public Machine {
         trace_(device.trace),
         count_(workers),
         ready_(threads(), device.profile.priority_age),
-        callbacks_(*this, trace_, device.profile.delay_seed, [this] { idle(); }) {}
+        callbacks_(*this, trace_, device.profile.delay_seed, [this] { idle(); }),
+        mover_(*this, [this] { wake_watch(); }) {}
   ~CpuMachine() override { shut_down(); }
 
   Result<void> start() {
@@ -191,8 +193,13 @@ class CpuMachine final : public Machine {
     room_.notify_all();
   }
 
+  void wake_hosts() override {}
+
   bool poll() override {
     want_worker();
+    if (device_.lanes_parked.load(std::memory_order_seq_cst) == 0 || !quiescent()) return false;
+    asked_.store(true, std::memory_order_relaxed);
+    wake_watch();
     return false;
   }
 
@@ -216,6 +223,7 @@ class CpuMachine final : public Machine {
     }
     changed_.notify_one();
     if (watch_.joinable()) watch_.join();
+    mover_.join();
     timers_.clear();  // they keep streams, and with them the device
     gone_.store(true, std::memory_order_release);
   }
@@ -378,11 +386,11 @@ class CpuMachine final : public Machine {
       std::optional<Stuck> stuck = quiescent() ? find_stuck(device_) : std::nullopt;
       if (!quiescent() || activity() != before) stuck.reset();  // whoever is the next to be idle looks again
       if (stuck && stuck->certain) report(*stuck);
-      // Virtual time of another device moves only while somebody looks.
-      bool moved = false;
-      for (std::size_t i = 0; stuck && i < stuck->elsewhere.size(); ++i) moved = stuck->elsewhere[i]->machine->poll() || moved;
+      if (stuck && stuck->abroad) {  // virtual time there moves only while a host looks
+        const bool waited_for = device_.hosts_blocked.load(std::memory_order_seq_cst) != 0;
+        if (asked_.exchange(false, std::memory_order_relaxed) || waited_for) mover_.request(stuck->elsewhere);
+      }
       lock.lock();
-      look_ = look_ || moved;
       // What nobody records for may still come from a host; it is called a deadlock after a while without change. And who
       // waits for another device looks again then.
       if (stuck && !stuck->certain) {
@@ -419,6 +427,7 @@ class CpuMachine final : public Machine {
   const Clock::time_point start_ = Clock::now();
   ReadySet ready_;
   CallbackPool callbacks_;
+  Mover mover_;
 
   std::mutex room_mutex_;
   std::condition_variable room_;
@@ -433,6 +442,7 @@ class CpuMachine final : public Machine {
   std::multiset<Timer> timers_;
   bool look_ = false;
   bool closed_ = false;
+  std::atomic<bool> asked_{false};  // a host polls
   std::atomic<bool> gone_{false};  // no thread is left
   std::optional<Clock::time_point> suspect_at_;
   std::uint64_t suspected_ = 0;

@@ -185,7 +185,8 @@ std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std:
 }
 
 // Into `out`: the device that records it, if anything moves there or a wait there ends by itself, else those that its lanes
-// wait for. Each is `seen` once. One that stands in the calling thread's kernel does not move.
+// wait for. Each is `seen` once. One of virtual time that stands in the calling thread's kernel does not move; of what other
+// threads' kernels wait for nothing is known.
 void add_moving(std::uint64_t home, std::set<std::uint64_t>& seen, std::vector<std::shared_ptr<DeviceState>>& out) {
   if (home == 0 || !seen.insert(home).second) return;
   const std::shared_ptr<DeviceState> other = device_of(home);
@@ -196,6 +197,7 @@ void add_moving(std::uint64_t home, std::set<std::uint64_t>& seen, std::vector<s
     for (const auto& context : other->live_contexts()) {
       for (const auto& lane : context->lanes()) {
         const std::lock_guard parked(lane->park_lock);
+        moves = moves || is_moving(*lane);
         if (lane->parked_on == nullptr) continue;
         moves = moves || lane->park_timed;
         homes.insert(lane->parked_on->home());
@@ -240,6 +242,7 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
     std::set<std::uint64_t> seen{device.id};
     const std::size_t before = out.elsewhere.size();
+    out.abroad = out.abroad || (parked[i].home != 0 && parked[i].home != device.id);
     add_moving(parked[i].home, seen, out.elsewhere);
     if (out.elsewhere.size() != before) continue;
     if (timed || !waited_for) continue;
@@ -249,7 +252,7 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
                                  device.profile.orphan_wait_ms))
                .help("record it, or let the wait have a deadline (acl has none)"));
   }
-  if (out.waits.empty() && out.elsewhere.empty()) return std::nullopt;
+  if (out.waits.empty() && !out.abroad) return std::nullopt;
   return out;
 }
 

@@ -22,11 +22,12 @@ struct Stuck {
   std::vector<Wait> waits;
   /// Devices that are moving towards what lanes of this one wait for.
   std::vector<std::shared_ptr<DeviceState>> elsewhere;
+  bool abroad = false;            ///< some lane waits for what another device records, which may move at any time
   std::uint64_t fingerprint = 0;  ///< equal while the same lanes are in the same parks
 };
 
 /// Looks at every parked lane of a quiescent device: cycles, else, while a host thread is blocked and no wait has a
-/// deadline, waits without a recorder. O(queued tasks). Empty `waits`: only what is `elsewhere` keeps it from standing still.
+/// deadline, waits without a recorder. O(queued tasks). Empty `waits`: only another device keeps it from standing still.
 std::optional<Stuck> find_stuck(DeviceState& device);
 
 /// The device stands still and no queued task of it records `awaited`; that it has not been recorded meanwhile the caller

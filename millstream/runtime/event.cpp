@@ -43,16 +43,17 @@ Result<void> Event::synchronize(Deadline deadline) {
   // A host that waits for ever is told when nothing on the device can record the event.
   const Nanoseconds patience = std::chrono::milliseconds(std::max(1u, device.profile.orphan_wait_ms));
   const std::uint64_t begin = device.machine->now_ns();
-  std::uint64_t looked = begin;
+  const BlockedHost blocked(device);                 // all the time, not a slice at a time
+  auto looked = std::chrono::steady_clock::now();  // real time, in which another host could record it
   for (Nanoseconds left = deadline.value_or(patience);;) {
     if (device.machine->host_wait(*last, std::min(left, patience), false)) break;
-    const std::uint64_t now = device.machine->now_ns();
-    if (deadline) left = *deadline - Nanoseconds(now - begin);
+    if (deadline) left = *deadline - Nanoseconds(device.machine->now_ns() - begin);
     if (left.count() <= 0) {
       return Error{ErrorCode::event_sync_timeout, fmt::format("{}: {} was not recorded within {} ms", kCall, name(*state_),
                                                               std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
     }
-    if (now - looked < static_cast<std::uint64_t>(patience.count())) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked < patience) continue;
     looked = now;
     if (nobody_records(device, *last) && !last->signal.done()) {
       return Error{ErrorCode::deadlock, fmt::format("DEADLOCK (suspected): {}: nothing on device {} records {}", kCall, device.number, name(*state_))}

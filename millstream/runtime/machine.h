@@ -44,6 +44,8 @@ class Machine {
   /// Blocks until room may have been made in a full queue; returns at once if `has_room`.
   virtual void wait_for_room(const std::function<bool()>& has_room) = 0;
   virtual void room_made() = 0;
+  /// The calling host has published something itself: who waits in virtual time looks again.
+  virtual void wake_hosts() = 0;
   /// A host has asked whether something is done: virtual time moves only while a host looks. Never blocks. False: nothing
   /// has happened by it.
   virtual bool poll() = 0;

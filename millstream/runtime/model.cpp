@@ -80,7 +80,7 @@ void wait_for_executions(ModelState& model) {
     const std::lock_guard lock(model.context->executions_mutex);
     last = model.last_asked;
   }
-  if (last) wait_until_done(*model.context->device.machine, *last);
+  if (last) wait_until_done(model.context->device, *last);
 }
 
 // The tape goes to the stream, which keeps it. The stream may end before the model does.
@@ -296,6 +296,7 @@ Result<void> Model::execute(Deadline deadline) {
   MST_TRY_VOID(alive(kCall, *state_));
   if (deadline && deadline->count() <= 0) return Error{ErrorCode::bad_value, fmt::format("{}: a wait of {} ns", kCall, deadline->count())};
   MST_TRY_VOID(executable(kCall, *state_));
+  MST_TRY_VOID(may_wait(kCall, state_->context->device));
   const std::shared_ptr<StreamState> stream = state_->context->live_default_stream();
   if (!stream) return closed_handle(kCall, fmt::format("context {}", state_->context->number));
   MST_TRY(const Ref<Completion> completion, with_memory(kCall, [&] { return ask_through(kCall, *state_, *stream, false); }));

@@ -12,6 +12,7 @@
 #include "millstream/runtime/deadlock.h"
 #include "millstream/runtime/delays.h"
 #include "millstream/runtime/model_state.h"
+#include "millstream/runtime/mover.h"
 #include "millstream/runtime/step.h"
 
 namespace millstream::rt {
@@ -58,10 +59,21 @@ class SimMachine final : public Machine {
 
   void wait_for_room(const std::function<bool()>& has_room) override {
     const BlockedHost blocked(device_);
+    room_sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (!drive(has_room, kNever)) {
     }
+    room_sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
-  void room_made() override {}
+  void room_made() override {
+    if (room_sleepers_.load(std::memory_order_seq_cst) == 0) return;
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  void wake_hosts() override {
+    const std::lock_guard lock(mutex_);
+    ++submissions_;
+    changed_.notify_all();
+  }
 
   // One thing happens, here or on a device that lanes wait for.
   bool poll() override {
@@ -71,17 +83,17 @@ class SimMachine final : public Machine {
     bool late = false;
     const bool happened = step(kNever, late);
     std::optional<Stuck> stuck;
-    if (!happened) stuck = look();
+    if (!happened) stuck = look_dry();
     leave_wheel(lock);
     lock.unlock();
-    return happened || (stuck && (stuck->certain || move(*stuck, [] { return false; })));
+    return happened || (stuck && (stuck->certain || move_devices(stuck->elsewhere, *this, [] { return false; })));
   }
 
   bool quiescent() override {
     const std::lock_guard lock(mutex_);
     const std::lock_guard ready(ready_lock_);
     const auto free = [](const Engine& engine) { return engine.queue.empty(); };
-    return !driving_ && ready_.empty() && moments_.empty() && std::all_of(engines_.begin(), engines_.end(), free);
+    return (!driving_ || looking_) && ready_.empty() && moments_.empty() && std::all_of(engines_.begin(), engines_.end(), free);
   }
 
   std::uint64_t activity() override { return pushes_.load(std::memory_order_seq_cst); }
@@ -106,12 +118,6 @@ class SimMachine final : public Machine {
   static std::uint64_t ns(double us) { return static_cast<std::uint64_t>(std::llround(us * 1000)); }
 
   bool drives() const { return driver_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
-  void wake_hosts() {
-    const std::lock_guard lock(mutex_);
-    ++submissions_;
-    changed_.notify_all();
-  }
-
   void take_wheel(std::unique_lock<std::mutex>& lock) {
     driving_ = true;
     driver_.store(std::this_thread::get_id(), std::memory_order_relaxed);
@@ -121,6 +127,7 @@ class SimMachine final : public Machine {
     lock.lock();
     driver_.store(std::thread::id(), std::memory_order_relaxed);
     driving_ = false;
+    looking_ = false;
     changed_.notify_all();
   }
 
@@ -133,21 +140,22 @@ class SimMachine final : public Machine {
     return stuck;
   }
 
-  // Virtual time of the devices that lanes wait for, until something comes of it. False: nothing happened there by it.
-  template <class Done>
-  bool move(const Stuck& stuck, const Done& done) {
-    bool moved = false;
-    const std::uint64_t before = activity();
-    for (const auto& other : stuck.elsewhere) {
-      for (int steps = 0; steps < 64 && activity() == before && !done() && other->machine->poll(); ++steps) moved = true;
+  // The same before it leaves the loop: a device that only looks does not move.
+  std::optional<Stuck> look_dry() {
+    {
+      const std::lock_guard lock(mutex_);
+      looking_ = true;
     }
-    return moved;
+    return look();
   }
 
-  // False: it stays in one host function.
+  // Until nobody drives, or the wait is over. False: it stays in one host function.
   template <class Done>
-  bool sleep_while_driven(std::unique_lock<std::mutex>& lock, const Done& done) {
-    const auto over = [&] { return !driving_ || done(); };
+  bool sleep_while_driven(std::unique_lock<std::mutex>& lock, const Done& done, std::uint64_t until) {
+    const auto over = [&] {
+      wake_at_.store(std::min(wake_at_.load(std::memory_order_relaxed), until), std::memory_order_seq_cst);
+      return !driving_ || done() || now_.load(std::memory_order_seq_cst) > until;
+    };
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     bool woken = true;
     if (profile_.callback_stall_ms == 0) {
@@ -157,6 +165,13 @@ class SimMachine final : public Machine {
     }
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     return woken;
+  }
+  // By the driver, which has moved time: some host's deadline may have passed.
+  void tell_late() {
+    if (now_ns() <= wake_at_.load(std::memory_order_seq_cst)) return;
+    const std::lock_guard lock(mutex_);
+    wake_at_.store(kNever, std::memory_order_relaxed);  // who sleeps on says so again
+    changed_.notify_all();
   }
   // By the driver: what hosts wait for may have come.
   void tell_sleepers() {
@@ -174,42 +189,51 @@ class SimMachine final : public Machine {
     bool dry = false;               // nothing can happen unless another host submits something
     Wall::time_point dry_until;     // so long
     std::uint64_t dry_at = 0;       // since so many submissions
+    bool away = false;              // another device is what moves
+    Wall::time_point away_since;
     while (!done()) {
+      if (now_ns() > until) return false;
       if (driving_) {
-        if (!sleep_while_driven(lock, done)) return false;
+        if (!sleep_while_driven(lock, done, until)) return false;
         continue;
       }
       const std::uint64_t submitted = submissions_;
       take_wheel(lock);
       bool late = false;
-      while (!done() && !late && step(until, late)) {
-      }
+      while (!done() && !late && step(until, late)) tell_late();
       const bool over = done();
       std::optional<Stuck> stuck;
-      if (!over && !late) stuck = look();
+      if (!over && !late) stuck = look_dry();
       leave_wheel(lock);
       if (over) return true;
       if (late) return done();
       if ((stuck && stuck->certain) || submissions_ != submitted || any_ready()) continue;
       if (stuck && !stuck->elsewhere.empty()) {
+        if (!std::exchange(away, true)) away_since = Wall::now();
+        if (until != kNever && Wall::now() - away_since >= std::max<Nanoseconds>(patience, Nanoseconds(until - now_ns()))) {
+          pass_to(until);  // the two clocks have nothing in common: the deadline passes by the real one
+          return done();
+        }
         lock.unlock();
-        const bool moved = move(*stuck, done);
+        const bool moved = move_devices(stuck->elsewhere, *this, done);
         lock.lock();
         if (!moved) wait_for_submission(lock, Wall::now() + std::chrono::milliseconds(1), submitted, done);
         dry = false;
         continue;
       }
+      away = false;
       if (!dry || dry_at != submitted) {  // who could submit something gets some real time to do so
         dry = true;
         dry_until = Wall::now() + patience;
         dry_at = submitted;
       }
       if (Wall::now() < dry_until) {
-        wait_for_submission(lock, dry_until, submitted, done);
+        const auto soon = Wall::now() + std::chrono::milliseconds(16);  // what goes on abroad nobody tells
+        wait_for_submission(lock, stuck && stuck->abroad ? std::min(dry_until, soon) : dry_until, submitted, done);
         continue;
       }
       dry = false;
-      if (stuck && (until == kNever || until >= now_ns() + ns(profile_.orphan_wait_ms * 1000.0))) {
+      if (stuck && !stuck->waits.empty() && (until == kNever || until >= now_ns() + ns(profile_.orphan_wait_ms * 1000.0))) {
         lock.unlock();
         report(*stuck);
         lock.lock();
@@ -266,7 +290,7 @@ class SimMachine final : public Machine {
     return stuck && stuck->certain;
   }
 
-  void pass_to(std::uint64_t at) { now_.store(std::max(now_ns(), at), std::memory_order_relaxed); }
+  void pass_to(std::uint64_t at) { now_.store(std::max(now_ns(), at), std::memory_order_seq_cst); }
 
   static bool in_park(Lane& lane, std::uint64_t park) {
     const std::lock_guard lock(lane.park_lock);
@@ -403,8 +427,10 @@ class SimMachine final : public Machine {
     retire(lane, task);
     if (lane.binding != nullptr) {
       if (first_task(lane) == nullptr && !end_of_tape(lane)) return;
-    } else if (lane.token.remove(1)) {
-      return;
+    } else {
+      const bool last = lane.token.remove(1);
+      room_made();
+      if (last) return;
     }
     const std::lock_guard lock(ready_lock_);
     ready_.insert({lane.level, lane.stream.number, &lane});
@@ -432,7 +458,10 @@ class SimMachine final : public Machine {
   std::condition_variable changed_;
   bool driving_ = false;
   std::uint64_t submissions_ = 0;
+  bool looking_ = false;           // who drives has found nothing that could happen
   std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint32_t> room_sleepers_{0};
+  std::atomic<std::uint64_t> wake_at_{kNever};  // the first deadline of those that sleep while another drives
   std::atomic<std::thread::id> driver_{};
   SpinLock ready_lock_;
   std::set<std::tuple<std::uint8_t, std::uint32_t, Lane*>> ready_;

@@ -70,7 +70,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 
 Stream::~Stream() {
   if (!state_ || !owns_) return;
-  if (in_callback()) {  // it cannot wait here
+  if (in_callback() || !state_->context->device.machine->may_wait()) {  // it cannot wait here
     let_go(*state_);
     return;
   }
@@ -302,6 +302,7 @@ Result<void> Stream::abort() {
   if (state_->persistent) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} is persistent; abort the model", kCall, state_->name())};
   }
+  MST_TRY_VOID(may_wait(kCall, state_->context->device));
   drop_queued(state_->lane, Error{ErrorCode::stream_aborted, fmt::format("{} was aborted", state_->name())});
   MST_TRY(const Ref<Completion> marker, submit_marker(kCall, *state_));
   return wait_host(kCall, *state_, *marker, never);
@@ -314,6 +315,7 @@ Result<void> Stream::close(Close how) {
   if (state_->is_default) {
     return Error{ErrorCode::bad_state, fmt::format("{}: {} ends with its context", kCall, state_->name())};
   }
+  if (how == Close::drain && !state_->persistent) MST_TRY_VOID(may_wait(kCall, state_->context->device));
   return end_stream(kCall, *state_, how);
 }
 

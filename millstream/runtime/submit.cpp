@@ -146,8 +146,9 @@ Result<void> wait_host(const char* call, StreamState& stream, Completion& comple
   return std::move(error).help("its work goes on; synchronise again");
 }
 
-void wait_until_done(Machine& machine, Completion& completion) {
-  while (!machine.host_wait(completion, never, false)) {
+void wait_until_done(DeviceState& device, Completion& completion) {
+  const BlockedHost blocked(device);
+  while (!device.machine->host_wait(completion, never, false)) {
   }
 }
 
@@ -292,7 +293,7 @@ Result<void> end_context(const char* call, ContextState& context) {
     Result<Ref<Completion>> marker = submit_marker(call, *stream, true);
     if (marker.ok()) drains.emplace_back(stream, std::move(marker).value());
   }
-  for (auto& [stream, marker] : drains) wait_until_done(*context.device.machine, *marker);
+  for (auto& [stream, marker] : drains) wait_until_done(context.device, *marker);
   // Those that others have closed too. And a worker takes the last task off behind the marker.
   for (const auto& [stream, marker] : drains) wait_for_end(*stream);
   for (const auto& stream : context.live_streams()) wait_for_end(*stream);

@@ -52,7 +52,7 @@ Result<void> wait_host(const char* call, StreamState& stream, Completion& comple
 /// Blocks until a stream that takes no more calls has run what it has.
 void wait_for_end(StreamState& stream);
 /// However long it takes.
-void wait_until_done(Machine& machine, Completion& completion);
+void wait_until_done(DeviceState& device, Completion& completion);
 /// A new stream in the context. Errors: no_more_streams, no_memory.
 Result<std::shared_ptr<StreamState>> new_stream(const char* call, const std::shared_ptr<ContextState>& context, const StreamOptions& options);
 Result<std::shared_ptr<ContextState>> new_context(const char* call, const std::shared_ptr<DeviceState>& device);
