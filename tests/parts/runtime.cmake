@@ -8,6 +8,7 @@ mst_test(runtime_replay_test SOURCES conformance/runtime_replay_test.cpp DEPS ru
 mst_test(runtime_edges_test SOURCES conformance/runtime_edges_test.cpp DEPS runtime)
 mst_test(runtime_races_test SOURCES conformance/runtime_races_test.cpp DEPS runtime)
 mst_test(runtime_hosts_test SOURCES conformance/runtime_hosts_test.cpp DEPS runtime)
+mst_test(runtime_devices_test SOURCES conformance/runtime_devices_test.cpp DEPS runtime)
 
 add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp runtime_trace/model_rules.cpp
             runtime_trace/random_parts.cpp runtime_trace/random_model.cpp runtime_trace/random_program.cpp)

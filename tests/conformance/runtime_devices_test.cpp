@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that wait for each other, on one back-end and on two: nobody hangs, and nobody is told of a deadlock that is none.
+#include "tests/conformance/runtime_waits.h"
+
+#include <limits>
+
+namespace millstream {
+namespace {
+
+class TwoDevices : public testing::TestWithParam<BackendId> {
+ protected:
+  void SetUp() override {
+    Profile profile;
+    profile.devices = 2;
+    profile.workers = 2;
+    profile.orphan_wait_ms = 60;
+    for (const int i : {0, 1}) {
+      device[i].emplace(std::move(*Device::open(GetParam(), i, profile)));
+      stream[i].emplace(std::move(*device[i]->primary().create_stream({})));
+    }
+  }
+  void TearDown() override {
+    for (const int i : {0, 1}) {
+      stream[i].reset();
+      device[i].reset();
+    }
+  }
+  Event event(int i, Event::Kind kind = Event::Kind::snapshot) { return std::move(*device[i]->primary().create_event(kind, {})); }
+  std::optional<Device> device[2];
+  std::optional<Stream> stream[2];
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, TwoDevices, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
+
+TEST_P(TwoDevices, AWaitForADeviceThatRunsTowardsItsRecordIsNoDeadlock) {
+  within(seconds(60), [&] {
+    Bodies bodies;
+    int ran = 0;
+    Event e = event(1);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_OK(bodies.launch(*stream[1], [&ran]() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(60));
+        ++ran;
+        return {};
+      }));
+    }
+    EXPECT_OK(stream[1]->record(e));
+    EXPECT_OK(stream[0]->wait(e));
+    int seen = 0;
+    EXPECT_OK(bodies.launch(*stream[0], [&]() -> Result<void> {
+      seen = ran;
+      return {};
+    }));
+    EXPECT_OK(stream[0]->synchronize());
+    EXPECT_EQ(4, seen);
+  });
+}
+
+TEST_P(TwoDevices, AQueryMovesWhatItsStreamWaitsForOnAnotherDevice) {
+  within(seconds(60), [&] {
+    Event e = event(1);
+    EXPECT_OK(stream[1]->launch(kNothing, {}, {}));
+    EXPECT_OK(stream[1]->record(e));
+    EXPECT_OK(stream[0]->wait(e));
+    while (!*stream[0]->query()) std::this_thread::yield();
+  });
+}
+
+TEST_P(TwoDevices, ThatWaitForEachOtherAreTold) {
+  within(seconds(60), [&] {
+    Event a = event(0, Event::Kind::latch), b = event(1, Event::Kind::latch);
+    EXPECT_OK(stream[0]->wait(b));
+    EXPECT_OK(stream[0]->record(a));
+    EXPECT_OK(stream[1]->wait(a));
+    EXPECT_OK(stream[1]->record(b));
+    EXPECT_FALSE(stream[0]->synchronize().ok());
+    (void)stream[1]->synchronize();
+  });
+}
+
+TEST_P(TwoDevices, AWaitForADeviceThatHasEndedIsToldOfADeadlock) {
+  within(seconds(60), [&] {
+    Event e = event(1, Event::Kind::latch);
+    EXPECT_OK(stream[0]->wait(e));
+    stream[1].reset();
+    EXPECT_OK(device[1]->reset(ResetMode::force));
+    EXPECT_CODE(deadlock, stream[0]->synchronize());
+  });
+}
+
+// What wakes a stream of another device is done with that device before it ends.
+TEST_P(TwoDevices, ADeviceMayEndAsSoonAsAnotherHasWokenItsStreams) {
+  Profile profile = device[0]->profile();
+  for (int i = 0; i < 200; ++i) {
+    Event e = event(1);
+    EXPECT_OK(stream[1]->launch(kNothing, {}, {}));
+    EXPECT_OK(stream[1]->record(e));
+    EXPECT_OK(stream[0]->wait(e));
+    stream[0].reset();
+    device[0].reset();
+    device[0].emplace(std::move(*Device::open(GetParam(), 0, profile)));
+    stream[0].emplace(std::move(*device[0]->primary().create_stream({})));
+  }
+}
+
+TEST_P(TwoDevices, TheProfileOfAnOpenDeviceNeedNotBeGivenAgain) {
+  Result<Device> again = Device::open(GetParam(), 1);
+  EXPECT_TRUE(again.ok()) << to_string(again.error());
+}
+
+// As many devices, on these back-ends, with a stream each.
+struct Devices {
+  explicit Devices(const std::vector<BackendId>& backends, std::uint32_t orphan_wait_ms = 60) {
+    Profile profile;
+    profile.devices = 8;
+    profile.workers = 2;
+    profile.orphan_wait_ms = orphan_wait_ms;
+    for (std::size_t i = 0; i < backends.size(); ++i) {
+      devices.push_back(std::move(*Device::open(backends[i], static_cast<std::int32_t>(i), profile)));
+      streams.push_back(std::move(*devices.back().primary().create_stream({})));
+      events.push_back(std::move(*devices.back().primary().create_event(Event::Kind::latch, {})));
+    }
+  }
+  ~Devices() {
+    events.clear();
+    streams.clear();
+  }
+  std::vector<Device> devices;
+  std::vector<Stream> streams;
+  std::vector<Event> events;
+};
+
+TEST(DevicesOfTwoBackends, WaitForEachOther) {
+  for (const auto& backends : {std::vector{BackendId::cpu, BackendId::sim}, std::vector{BackendId::sim, BackendId::cpu}}) {
+    within(seconds(60), [&] {
+      Devices all(backends);
+      for (int i = 0; i < 1000; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(ThreeDevices, WaitForWhatRunsOnTheLast) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend, backend});
+      Bodies bodies;
+      EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(300));
+        return {};
+      }));
+      EXPECT_OK(all.streams[2].record(all.events[2]));
+      EXPECT_OK(all.streams[1].wait(all.events[2]));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(ADeviceThatWaitsForAnother, SleepsMeanwhile) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend});
+      Bodies bodies;
+      std::atomic<bool> begun{false};
+      EXPECT_OK(bodies.launch(all.streams[1], [&begun]() -> Result<void> {
+        begun = true;
+        std::this_thread::sleep_for(milliseconds(500));
+        return {};
+      }));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      std::thread host([&] { EXPECT_OK(all.streams[1].synchronize()); });
+      while (!begun) std::this_thread::yield();
+      EXPECT_LT(cpu_time_of([&] { EXPECT_OK(all.streams[0].synchronize()); }), CLOCKS_PER_SEC / 10);
+      host.join();
+    });
+  }
+}
+
+TEST(TwoDevicesOneOfThem, WithADeadlineIsNotStandingStill) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend});
+      Event never_recorded = std::move(*all.devices[1].primary().create_event(Event::Kind::latch, {}));
+      Stream late = std::move(*all.devices[1].primary().create_stream({}));
+      EXPECT_OK(late.wait(never_recorded, milliseconds(300)));
+      EXPECT_OK(late.host_func([](void*) {}, nullptr));
+      EXPECT_OK(all.streams[1].wait(never_recorded, milliseconds(300)));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      const std::uint64_t begin = all.devices[1].now_ns();
+      EXPECT_FALSE(all.streams[0].synchronize().ok());
+      EXPECT_GE(all.devices[1].now_ns() - begin, std::uint64_t{300'000'000});  // not before those
+      (void)all.devices[1].primary().synchronize();
+    });
+  }
+}
+
+TEST(InVirtualTime, AKernelThatWaitsForADeviceThatWaitsForItsOwnIsTold) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim});
+    Bodies bodies;
+    EXPECT_OK(all.streams[1].wait(all.events[0]));
+    EXPECT_OK(bodies.launch(all.streams[0], [&]() -> Result<void> {
+      EXPECT_EQ(ErrorCode::deadlock, code(all.streams[1].synchronize()));
+      return {};
+    }));
+    EXPECT_OK(all.streams[0].record(all.events[0]));
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(InVirtualTime, AStreamsNumberComesBackWhenAnotherDeviceHasEndedWhatItWaitsFor) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim});
+    std::vector<Stream> rest;
+    for (auto made = all.devices[0].primary().create_stream({}); made.ok(); made = all.devices[0].primary().create_stream({})) {
+      rest.push_back(std::move(*made));
+    }
+    auto* destroyed = new Stream(std::move(rest.back()));
+    rest.pop_back();
+    for (int i = 0; i < 1000; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(destroyed->wait(all.events[1]));
+    EXPECT_OK(all.streams[0].host_func([](void* stream) { delete static_cast<Stream*>(stream); }, destroyed));
+    EXPECT_OK(all.streams[0].synchronize());
+    Result<Stream> next = all.devices[0].primary().create_stream({});
+    EXPECT_TRUE(next.ok()) << to_string(next.error());
+  });
+}
+
+constexpr std::uint32_t kPatient = std::numeric_limits<std::uint32_t>::max();  // never told of a deadlock
+const auto both_ways = {std::vector{BackendId::cpu, BackendId::sim}, std::vector{BackendId::sim, BackendId::cpu}};
+
+TEST(DevicesOfTwoBackends, AQueryMovesWhatIsSubmittedLater) {
+  for (const auto& backends : both_ways) {
+    within(seconds(60), [&] {
+      Devices all(backends, kPatient);
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_FALSE(*all.streams[0].query());
+      std::this_thread::sleep_for(milliseconds(20));
+      EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      while (!*all.streams[0].query()) std::this_thread::yield();
+    });
+  }
+}
+
+TEST(DevicesOfTwoBackends, AHostThatWaitsMovesWhatIsSubmittedLater) {
+  for (const auto& backends : both_ways) {
+    within(seconds(60), [&] {
+      Devices all(backends, kPatient);
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      std::thread later([&] {
+        std::this_thread::sleep_for(milliseconds(50));
+        EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+        EXPECT_OK(all.streams[1].record(all.events[1]));
+      });
+      EXPECT_OK(all.streams[0].synchronize());
+      later.join();
+    });
+  }
+}
+
+// Time in between moves only while somebody looks there.
+TEST(ADeviceOfVirtualTime, BetweenTwoOthersMovesWhenTheLastHasRecorded) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::cpu, BackendId::sim, BackendId::cpu}, kPatient);
+    Bodies bodies;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(15));
+        return {};
+      }));
+    }
+    EXPECT_OK(all.streams[2].record(all.events[2]));
+    EXPECT_OK(all.streams[1].wait(all.events[2]));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(ADeviceOfVirtualTime, ServesTwoDevicesThatWaitForIt) {
+  for (int round = 0; round < 10; ++round) {
+    within(seconds(60), [&] {
+      Devices all({BackendId::cpu, BackendId::cpu, BackendId::sim}, kPatient);
+      Stream slow = std::move(*all.devices[2].primary().create_stream({}));
+      Event last = std::move(*all.devices[2].primary().create_event(Event::Kind::latch, {}));
+      for (int i = 0; i < 200; ++i) EXPECT_OK(slow.launch(kNothing, {}, {}));
+      EXPECT_OK(slow.record(last));
+      EXPECT_OK(all.streams[2].launch(kNothing, {}, {}));
+      EXPECT_OK(all.streams[2].record(all.events[2]));
+      EXPECT_OK(all.streams[0].wait(all.events[2]));
+      EXPECT_OK(all.streams[1].wait(last));
+      std::thread other([&] { EXPECT_OK(all.streams[1].synchronize()); });
+      EXPECT_OK(all.streams[0].synchronize());
+      other.join();
+    });
+  }
+}
+
+TEST(ADeviceOfVirtualTime, StandsStillWhileNobodyWaitsForTheDeviceThatWaitsForIt) {
+  Devices all({BackendId::cpu, BackendId::sim});
+  EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+  EXPECT_OK(all.streams[1].record(all.events[1]));
+  EXPECT_OK(all.streams[0].wait(all.events[1]));
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(0u, all.devices[1].now_ns());
+  EXPECT_OK(all.streams[0].synchronize());
+}
+
+// A host function there may wait for what only this device can give it.
+TEST(ACpuDevice, KeepsItsDeadlinesAndTellsOfItsCyclesWhileItWaitsForAHostFunctionInVirtualTime) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::cpu, BackendId::sim}, kPatient);
+    Context here = all.devices[0].primary();
+    static std::atomic<bool> go;
+    go = false;
+    EXPECT_OK(all.streams[1].host_func(
+        [](void*) {
+          while (!go) std::this_thread::sleep_for(milliseconds(1));
+        },
+        nullptr));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    std::thread host([&] { EXPECT_OK(all.streams[0].synchronize()); });
+    std::this_thread::sleep_for(milliseconds(50));
+    Stream late = std::move(*here.create_stream({})), a = std::move(*here.create_stream({})), b = std::move(*here.create_stream({}));
+    Event x = std::move(*here.create_event(Event::Kind::latch, {})), y = std::move(*here.create_event(Event::Kind::latch, {}));
+    EXPECT_OK(late.wait(all.events[0], milliseconds(20)));
+    EXPECT_CODE(wait_timeout, late.synchronize());
+    EXPECT_OK(a.wait(x));
+    EXPECT_OK(a.record(y));
+    EXPECT_OK(b.wait(y));
+    EXPECT_OK(b.record(x));
+    EXPECT_CODE(deadlock, a.synchronize());
+    go = true;
+    host.join();
+    (void)b.synchronize();
+  });
+}
+
+TEST(AKernelInVirtualTime, MayWaitForADeadlineOfTheDeviceThatWaitsForIt) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::cpu, BackendId::sim});
+    Bodies bodies;
+    Stream late = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(bodies.launch(all.streams[1], [&]() -> Result<void> {
+      EXPECT_EQ(ErrorCode{}, code(late.wait(all.events[0], milliseconds(10))));
+      EXPECT_EQ(ErrorCode::wait_timeout, code(late.synchronize()));
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(AHostsDeadline, HoldsHoweverLongAnotherDeviceRuns) {
+  for (const auto& backends : {std::vector{BackendId::cpu, BackendId::cpu}, std::vector{BackendId::sim, BackendId::cpu}}) {
+    within(seconds(60), [&] {
+      Devices all(backends);
+      Bodies bodies;
+      std::atomic<bool> go{false};
+      EXPECT_OK(bodies.launch(all.streams[1], [&go]() -> Result<void> {
+        while (!go) std::this_thread::sleep_for(milliseconds(1));
+        return {};
+      }));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_OK(all.streams[0].record(all.events[0]));
+      EXPECT_CODE(sync_timeout, all.streams[0].synchronize(milliseconds(10)));
+      EXPECT_CODE(event_sync_timeout, all.events[0].synchronize(milliseconds(10)));
+      go = true;
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(ACycleOverDevices, IsToldThoughAHostQueriesOneOfThemAllTheTime) {
+  for (const BackendId first : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({first, BackendId::sim, BackendId::sim});
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_OK(all.streams[i].wait(all.events[(i + 1) % 3]));
+        EXPECT_OK(all.streams[i].record(all.events[i]));
+      }
+      std::atomic<bool> told{false};
+      std::thread queries([&] {
+        while (!told) (void)all.streams[1].query();
+      });
+      EXPECT_CODE(deadlock, all.streams[0].synchronize());
+      told = true;
+      queries.join();
+      for (int i = 1; i < 3; ++i) (void)all.streams[i].synchronize();
+    });
+  }
+}
+
+}  // namespace
+}  // namespace millstream
