@@ -93,6 +93,173 @@ TEST(InVirtualTime, WhoQueriesTakesNoPatienceFromWhoWaits) {
   });
 }
 
+// While another drives the device, which runs a model that would never end.
+class BesideAnEndlessModel : public OnEveryBackend {
+ protected:
+  void SetUp() override {
+    Profile profile;
+    profile.tasks_per_stream = 2;
+    profile.max_tasks_per_execution = 0;
+    profile.engine_slots = {2};
+    open(profile);
+    tape.emplace(stream({.persistent = true, .huge = true}));
+    model.emplace(std::move(*context->begin_model()));
+    EXPECT_OK(model->bind(*tape, StreamRole::head));
+    label.emplace(std::move(*context->create_label()));
+    EXPECT_OK(Tape(*tape).place(*label));
+    EXPECT_OK(bodies.launch(*tape, [this]() -> Result<void> {
+      runs = true;
+      return {};
+    }));
+    EXPECT_OK(Tape(*tape).jump(*label));
+    EXPECT_OK(model->end_tasks(*tape));
+    EXPECT_OK(model->finish());
+    host = std::thread([this] { EXPECT_FALSE(model->execute().ok()); });
+    while (!runs) std::this_thread::yield();
+  }
+  void TearDown() override {
+    EXPECT_OK(model->abort());
+    host.join();
+    model.reset();
+    label.reset();
+    tape.reset();
+    OnEveryBackend::TearDown();
+  }
+  Bodies bodies;
+  std::atomic<bool> runs{false};
+  std::optional<Stream> tape;
+  std::optional<Label> label;
+  std::optional<Model> model;
+  std::thread host;
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, BesideAnEndlessModel, testing::Values(BackendId::cpu, BackendId::sim), backend_name);
+
+TEST_P(BesideAnEndlessModel, AHostsDeadlinePasses) {
+  within(seconds(60), [&] {
+    Stream s = stream();
+    Event latch = event(Event::Kind::latch);
+    EXPECT_OK(s.wait(latch));
+    EXPECT_CODE(sync_timeout, s.synchronize(milliseconds(1)));
+    EXPECT_CODE(event_sync_timeout, latch.synchronize(milliseconds(1)));
+    EXPECT_OK(stream().record(latch));
+    EXPECT_OK(s.synchronize());
+  });
+}
+
+TEST_P(BesideAnEndlessModel, AHostFindsRoomInAFullStream) {
+  within(seconds(60), [&] {
+    Stream s = stream();
+    for (int i = 0; i < 100; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.synchronize());
+  });
+}
+
+// On each round another host submits something.
+TEST_P(OnEveryBackend, AnEventIsNoDeadlockWhileAnotherHostIsAboutToRecordIt) {
+  within(seconds(60), [&] {
+    static const KernelFunction kLong{"long", nullptr, 1.5e6};
+    for (int run = 0; run < 20; ++run) {
+      Profile profile;
+      profile.orphan_wait_ms = 1000;
+      open(profile);
+      Stream s = stream();
+      Event latch = event(Event::Kind::latch);
+      std::atomic<bool> over{false};
+      std::thread waits([&] { EXPECT_OK(latch.synchronize()); });
+      std::thread queries([&] {
+        while (!over) (void)s.query();
+      });
+      for (int i = 0; i < 100; ++i) {
+        EXPECT_OK(s.launch(kLong, {}, {}));
+        EXPECT_OK(s.synchronize());
+      }
+      EXPECT_OK(s.record(latch));
+      EXPECT_OK(s.synchronize());
+      waits.join();
+      over = true;
+      queries.join();
+    }
+  });
+}
+
+// To look at many queued tasks takes longer than a slice of its wait.
+TEST_P(OnEveryBackend, ADeadlockBeforeManyTasksIsToldToWhoWaitsForAnEventBehindThem) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.orphan_wait_ms = 200;
+    profile.callback_stall_ms = 1;
+    open(profile);
+    Stream s = stream({.huge = true});
+    Event latch = event(Event::Kind::latch), e = event();
+    EXPECT_OK(s.wait(latch));
+    for (int i = 0; i < 300000; ++i) EXPECT_OK(s.launch(kNothing, {}, {}));
+    EXPECT_OK(s.record(e));
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_CODE(deadlock, e.synchronize());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(4));
+  });
+}
+
+TEST_P(OnEveryBackend, WhoWaitsForALatchIsToldAtOnceThatItsContextRecovered) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.orphan_wait_ms = 20000;
+    open(profile);
+    Context second = std::move(*device->create_context());
+    Stream s = std::move(*second.create_stream({}));
+    std::vector<Event> latches;
+    for (int i = 0; i < 20000; ++i) latches.push_back(std::move(*second.create_event(Event::Kind::latch, {})));
+    EXPECT_OK(s.set_failure_mode(FailureMode::stop));
+    std::thread waits([&] { EXPECT_CODE(context_stopped, latches.back().synchronize()); });
+    std::this_thread::sleep_for(milliseconds(50));
+    static const KernelFunction kFails{"fails", [](const KernelCall&) -> Result<void> { return Error{ErrorCode::bad_value, "no"}; }, 1};
+    EXPECT_OK(s.launch(kFails, {}, {}));
+    EXPECT_FALSE(s.synchronize().ok());
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_OK(second.recover());
+    waits.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  });
+}
+
+TEST(InVirtualTime, WhatIsRefusedInAKernelHasNoEffect) {
+  Device device = std::move(*Device::open(BackendId::sim, 0, Profile{}));
+  Context context = device.primary();
+  Recording recording(context);
+  Stream tape = recording.bound(StreamRole::head);
+  Bodies bodies;
+  int ran = 0;
+  EXPECT_OK(bodies.launch(tape, [&ran]() -> Result<void> {
+    ++ran;
+    return {};
+  }));
+  recording.finish(tape);
+  Stream s = std::move(*context.create_stream({})), aborted = std::move(*context.create_stream({})), closed = std::move(*context.create_stream({}));
+  Event latch = std::move(*context.create_event(Event::Kind::latch, {}));
+  int went_on = 0;
+  EXPECT_OK(aborted.wait(latch));
+  EXPECT_OK(bodies.launch(aborted, [&went_on]() -> Result<void> {
+    ++went_on;
+    return {};
+  }));
+  auto destroyed = std::make_optional(std::move(*context.create_stream({})));
+  EXPECT_OK(bodies.launch(s, [&]() -> Result<void> {
+    EXPECT_EQ(ErrorCode::in_callback, code(recording.model.execute()));
+    EXPECT_EQ(ErrorCode::in_callback, code(aborted.abort()));
+    EXPECT_EQ(ErrorCode::in_callback, code(closed.close(Close::drain)));
+    destroyed.reset();  // with its last task
+    return {};
+  }));
+  EXPECT_OK(s.record(latch));
+  EXPECT_OK(s.synchronize());
+  EXPECT_OK(aborted.synchronize());
+  EXPECT_OK(closed.launch(kNothing, {}, {}));
+  EXPECT_OK(context.synchronize());
+  EXPECT_EQ(0, ran);
+  EXPECT_EQ(1, went_on);
+}
+
 TEST_P(OnEveryBackend, AnEventsPatienceIsNotThatOfHostFunctions) {
   within(seconds(60), [&] {
     Profile profile;
