@@ -93,6 +93,7 @@ Result<Notify> Context::create_notify() {
 Result<void> Context::synchronize(Deadline deadline) {
   constexpr const char* kCall = "Context::synchronize";
   MST_TRY_VOID(alive(kCall, *state_));
+  MST_TRY_VOID(may_wait(kCall, state_->device));
   TraceRecorder& trace = state_->device.trace;
   const std::uint64_t serial = trace.on() ? trace.new_object() : 0;
   if (trace.on()) trace.host(TraceEvent::Kind::context_sync_begin, *state_, serial);
@@ -128,6 +129,7 @@ Result<void> Context::synchronize(Deadline deadline) {
 Result<void> Context::recover() {
   constexpr const char* kCall = "Context::recover";
   MST_TRY_VOID(alive(kCall, *state_));
+  MST_TRY_VOID(may_wait(kCall, state_->device));
   for (const auto& stream : state_->live_streams()) {
     if (stream->persistent) continue;
     const Result<Ref<Completion>> marker = submit_marker(kCall, *stream);
@@ -162,7 +164,7 @@ Result<void> Context::recover() {
     latch->expect();
     wake_all(latch->publish(state_->device.machine->now_ns(), std::move(why), state_->id));
   }
-  state_->device.machine->wake_hosts();
+  state_->device.machine->look_again();
   const std::lock_guard lock(state_->errors_mutex);
   state_->errors.clear();
   state_->cause.reset();

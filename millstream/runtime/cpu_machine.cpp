@@ -14,7 +14,6 @@
 #include "millstream/runtime/delays.h"
 #include "millstream/runtime/host_waiter.h"
 #include "millstream/runtime/model_state.h"
-#include "millstream/runtime/mover.h"
 #include "millstream/runtime/ready_set.h"
 #include "millstream/runtime/replay.h"
 #include "millstream/runtime/step.h"
@@ -125,8 +124,7 @@ class CpuMachine final : public Machine {
         trace_(device.trace),
         count_(workers),
         ready_(threads(), device.profile.priority_age),
-        callbacks_(*this, trace_, device.profile.delay_seed, [this] { idle(); }),
-        mover_(*this, [this] { wake_watch(); }) {}
+        callbacks_(*this, trace_, device.profile.delay_seed, [this] { idle(); }) {}
   ~CpuMachine() override { shut_down(); }
 
   Result<void> start() {
@@ -150,21 +148,25 @@ class CpuMachine final : public Machine {
 
   bool may_wait() const override { return true; }
 
-  bool host_wait(Completion& completion, HostTimeout timeout, bool spin) override {
+  bool host_wait(Completion& completion, HostTimeout timeout, HostMode mode) override {
     const Clock::time_point begin = Clock::now();
-    const std::uint32_t stall_ms = device_.profile.callback_stall_ms;
     std::optional<Nanoseconds> longest = timeout ? std::optional(std::min(*timeout, kLongest)) : std::nullopt;
-    if (stall_ms != 0) longest = std::min<Nanoseconds>(longest.value_or(kLongest), std::chrono::milliseconds(stall_ms));
+    const auto at_most = [&](std::uint32_t ms) { longest = std::min<Nanoseconds>(longest.value_or(kLongest), std::chrono::milliseconds(ms)); };
+    if (device_.profile.callback_stall_ms != 0) at_most(device_.profile.callback_stall_ms);
+    if (mode == HostMode::patient) at_most(std::max(1u, device_.profile.orphan_wait_ms));
     const auto until = longest ? std::optional(Wall::now() + *longest) : std::nullopt;
-    // A stream that asked for it spins on while others would sleep; but a deadlock is found only while hosts sleep.
-    const Nanoseconds patience = spin ? std::chrono::milliseconds(100) : std::chrono::microseconds(2);
-    const Nanoseconds looks = std::min(patience, longest.value_or(patience));
-    for (unsigned round = 0; !completion.signal.done() && Clock::now() - begin < looks; ++round) RealAtomics::relax(round % 64);
-    if (completion.signal.done()) return true;
+    const auto comes_within = [&](Nanoseconds patience) {
+      const Nanoseconds looks = std::min(patience, longest.value_or(patience));
+      for (unsigned round = 0; !completion.signal.done() && Clock::now() - begin < looks; ++round) RealAtomics::relax(round % 64);
+      return completion.signal.done();
+    };
+    if (comes_within(std::chrono::microseconds(2))) return true;
     if (device_.profile.host_helps && !longest) return help(completion);
     want_worker();
     const BlockedHost blocked(device_);
     idle();
+    // A stream that asked for it spins on while others sleep.
+    if (mode == HostMode::spin && comes_within(std::chrono::milliseconds(100))) return true;
     return HostWaiter().wait(completion, until);
   }
 
@@ -193,7 +195,8 @@ class CpuMachine final : public Machine {
     room_.notify_all();
   }
 
-  void wake_hosts() override {}
+  void look_again() override { wake_watch(); }
+  void move_for(std::weak_ptr<DeviceState>) override {}
 
   bool poll() override {
     want_worker();
@@ -223,7 +226,6 @@ class CpuMachine final : public Machine {
     }
     changed_.notify_one();
     if (watch_.joinable()) watch_.join();
-    mover_.join();
     timers_.clear();  // they keep streams, and with them the device
     gone_.store(true, std::memory_order_release);
   }
@@ -369,16 +371,16 @@ class CpuMachine final : public Machine {
     std::unique_lock lock(watch_mutex_);
     while (!closed_) {
       const auto awake = [&] { return look_ || closed_ || due(); };
-      if (timers_.empty() && !suspect_at_) {
+      if (timers_.empty() && !suspect_at_ && !again_at_) {
         changed_.wait(lock, [&] { return awake() || !timers_.empty(); });
       } else {
         const auto first = timers_.empty() ? Clock::time_point::max() : timers_.begin()->at;
-        const auto next = suspect_at_ ? std::min(*suspect_at_, first) : first;
+        const auto next = std::min({first, suspect_at_.value_or(first), again_at_.value_or(first)});
         changed_.wait_until(lock, Wall::now() + std::min<Nanoseconds>(next - Clock::now(), kLongest), awake);
       }
       fire_timers(lock);
       const bool suspect = suspect_at_ && *suspect_at_ <= Clock::now();
-      if (!look_ && !suspect) continue;
+      if (!look_ && !suspect && !(again_at_ && *again_at_ <= Clock::now())) continue;
       look_ = false;
       std::erase_if(timers_, [](const Timer& timer) { return !timer.armed(); });
       lock.unlock();
@@ -386,11 +388,16 @@ class CpuMachine final : public Machine {
       std::optional<Stuck> stuck = quiescent() ? find_stuck(device_) : std::nullopt;
       if (!quiescent() || activity() != before) stuck.reset();  // whoever is the next to be idle looks again
       if (stuck && stuck->certain) report(*stuck);
-      if (stuck && stuck->abroad) {  // virtual time there moves only while a host looks
-        const bool waited_for = device_.hosts_blocked.load(std::memory_order_seq_cst) != 0;
-        if (asked_.exchange(false, std::memory_order_relaxed) || waited_for) mover_.request(stuck->elsewhere);
+      const bool abroad = stuck && stuck->abroad && device_.hosts_blocked.load(std::memory_order_seq_cst) != 0;
+      if (abroad || asked_.exchange(false, std::memory_order_relaxed)) {  // virtual time there moves only while a host looks
+        for (std::size_t i = 0; stuck && i < stuck->elsewhere.size(); ++i) stuck->elsewhere[i]->machine->move_for(device_.weak_from_this());
       }
+      if (stuck) stuck->elsewhere.clear();  // the last owner of a device closes it, and not with this lock
       lock.lock();
+      // What goes on there nobody tells.
+      again_in_ = before == looked_at_ ? std::min(2 * again_in_, std::chrono::milliseconds(16)) : std::chrono::milliseconds(1);
+      looked_at_ = before;
+      again_at_ = abroad ? std::optional(Clock::now() + again_in_) : std::nullopt;
       // What nobody records for may still come from a host; it is called a deadlock after a while without change. And who
       // waits for another device looks again then.
       if (stuck && !stuck->certain) {
@@ -409,7 +416,7 @@ class CpuMachine final : public Machine {
   }
   bool due() const {
     const auto now = Clock::now();
-    return (!timers_.empty() && timers_.begin()->at <= now) || (suspect_at_ && *suspect_at_ <= now);
+    return (!timers_.empty() && timers_.begin()->at <= now) || (suspect_at_ && *suspect_at_ <= now) || (again_at_ && *again_at_ <= now);
   }
   void fire_timers(std::unique_lock<std::mutex>& lock) {
     while (!timers_.empty() && timers_.begin()->at <= Clock::now()) {
@@ -427,7 +434,6 @@ class CpuMachine final : public Machine {
   const Clock::time_point start_ = Clock::now();
   ReadySet ready_;
   CallbackPool callbacks_;
-  Mover mover_;
 
   std::mutex room_mutex_;
   std::condition_variable room_;
@@ -446,6 +452,9 @@ class CpuMachine final : public Machine {
   std::atomic<bool> gone_{false};  // no thread is left
   std::optional<Clock::time_point> suspect_at_;
   std::uint64_t suspected_ = 0;
+  std::optional<Clock::time_point> again_at_;  // it looks again, since lanes wait for another device
+  std::chrono::milliseconds again_in_{1};
+  std::uint64_t looked_at_ = 0;                // activity
 
   std::vector<std::thread> workers_;
   std::thread watch_;

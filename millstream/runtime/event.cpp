@@ -45,10 +45,10 @@ Result<void> Event::synchronize(Deadline deadline) {
   const std::uint64_t begin = device.machine->now_ns();
   const BlockedHost blocked(device);                 // all the time, not a slice at a time
   auto looked = std::chrono::steady_clock::now();  // real time, in which another host could record it
-  for (Nanoseconds left = deadline.value_or(patience);;) {
-    if (device.machine->host_wait(*last, std::min(left, patience), false)) break;
+  for (Deadline left = deadline;;) {
+    if (device.machine->host_wait(*last, left, HostMode::patient)) break;
     if (deadline) left = *deadline - Nanoseconds(device.machine->now_ns() - begin);
-    if (left.count() <= 0) {
+    if (left && left->count() <= 0) {
       return Error{ErrorCode::event_sync_timeout, fmt::format("{}: {} was not recorded within {} ms", kCall, name(*state_),
                                                               std::chrono::duration_cast<std::chrono::milliseconds>(*deadline).count())};
     }

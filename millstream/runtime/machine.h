@@ -23,6 +23,9 @@ using Nanoseconds = std::chrono::nanoseconds;
 
 /// A host's wait: for ever, or so long (of the back-end's time).
 using HostTimeout = std::optional<Nanoseconds>;
+/// How it waits: asleep; looking for a while before, since it asked for that; or so that it comes back when for
+/// Profile::orphan_wait_ms of real time nothing has happened on the device.
+enum class HostMode : std::uint8_t { sleep, spin, patient };
 
 class Machine {
  public:
@@ -35,8 +38,9 @@ class Machine {
   /// False: the calling thread is what moves time, in a kernel; nothing would come while it waits.
   virtual bool may_wait() const = 0;
   /// Blocks the calling thread until the completion is done. False: the time was over first, or so much has passed without
-  /// it that a host function may be what stands in the way (Profile::callback_stall_ms); then the caller looks, and goes on.
-  virtual bool host_wait(Completion& completion, HostTimeout timeout, bool spin) = 0;
+  /// it that a host function may be what stands in the way (Profile::callback_stall_ms), or the `patient` host is to look;
+  /// then the caller does, and goes on.
+  virtual bool host_wait(Completion& completion, HostTimeout timeout, HostMode mode) = 0;
   /// Runs the host function that stands first in the lane, elsewhere; then the lane goes on.
   virtual void run_callback(Lane& lane) = 0;
   /// Wakes the lane (Wake::timed_out) unless this park of it has ended before then.
@@ -44,8 +48,11 @@ class Machine {
   /// Blocks until room may have been made in a full queue; returns at once if `has_room`.
   virtual void wait_for_room(const std::function<bool()>& has_room) = 0;
   virtual void room_made() = 0;
-  /// The calling host has published something itself: who waits in virtual time looks again.
-  virtual void wake_hosts() = 0;
+  /// Something has changed that no task of the device's did: a host has published something itself, another device has
+  /// moved. Who waits looks again.
+  virtual void look_again() = 0;
+  /// In virtual time: moves, on a thread of its own, until something comes of it on `other`, whose lanes wait for this device.
+  virtual void move_for(std::weak_ptr<DeviceState> other) = 0;
   /// A host has asked whether something is done: virtual time moves only while a host looks. Never blocks. False: nothing
   /// has happened by it.
   virtual bool poll() = 0;

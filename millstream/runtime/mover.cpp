@@ -1,54 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "millstream/runtime/mover.h"
 
-#include <algorithm>
-#include <chrono>
 #include <system_error>
+#include <utility>
 
 namespace millstream::rt {
+namespace {
 
-bool move_devices(const Devices& devices, Machine& here, const std::function<bool()>& done) {
+constexpr int kSteps = 64;
+
+}  // namespace
+
+bool move_devices(const std::vector<std::shared_ptr<DeviceState>>& devices, Machine& here, const std::function<bool()>& done) {
   bool moved = false;
   const std::uint64_t before = here.activity();
   for (const auto& device : devices) {
-    for (int steps = 0; steps < 64 && here.activity() == before && !done() && device->machine->poll(); ++steps) moved = true;
+    for (int steps = 0; steps < kSteps && here.activity() == before && !done() && device->machine->poll(); ++steps) moved = true;
   }
   return moved;
 }
 
-void Mover::request(Devices devices) {
+void Mover::request(std::weak_ptr<DeviceState> other) {
   {
     const std::lock_guard lock(mutex_);
-    devices_ = std::move(devices);
-    wanted_ = true;
+    for (const auto& known : others_) {
+      if (!known.owner_before(other) && !other.owner_before(known)) return;
+    }
+    others_.push_back(std::move(other));
     if (!closed_ && !thread_.joinable()) {
       try {
         thread_ = std::thread([this] { run(); });
       } catch (const std::system_error&) {
-        // Whoever looks next tries again.
+        others_.clear();  // whoever asks next tries again
       }
     }
   }
   changed_.notify_one();
 }
 
+// It holds the other device only between steps: a kernel may end it.
+bool Mover::move_for(const std::weak_ptr<DeviceState>& other) {
+  const auto activity = [&]() -> std::optional<std::uint64_t> {
+    const std::shared_ptr<DeviceState> device = other.lock();
+    return device ? std::optional(device->machine->activity()) : std::nullopt;
+  };
+  bool moved = false;
+  const std::optional<std::uint64_t> before = activity();
+  for (int steps = 0; steps < kSteps && before && activity() == before && moved_.poll(); ++steps) moved = true;
+  return moved;
+}
+
 void Mover::run() {
-  using std::chrono::milliseconds;
-  milliseconds pause(1);
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return wanted_ || closed_; });
+    changed_.wait(lock, [&] { return !others_.empty() || closed_; });
     if (closed_) return;
-    wanted_ = false;
-    Devices devices = std::exchange(devices_, {});
+    const std::vector<std::weak_ptr<DeviceState>> others = std::exchange(others_, {});
     lock.unlock();
-    const bool moved = move_devices(devices, here_, [] { return false; });
-    devices.clear();
-    lock.lock();
-    if (!moved) changed_.wait_until(lock, std::chrono::system_clock::now() + pause, [&] { return closed_; });
-    pause = moved ? milliseconds(1) : std::min(2 * pause, milliseconds(16));
-    lock.unlock();
-    look_();
+    for (const auto& other : others) {
+      if (!move_for(other)) continue;
+      if (const std::shared_ptr<DeviceState> device = other.lock()) device->machine->look_again();
+    }
     lock.lock();
   }
 }

@@ -13,34 +13,30 @@
 
 namespace millstream::rt {
 
-using Devices = std::vector<std::shared_ptr<DeviceState>>;
-
 /// Moves the devices until something comes of it on `here`, or `done`, or some steps are made. False: nothing happened there
 /// by it. Kernels and host functions of theirs run in the calling thread.
-bool move_devices(const Devices& devices, Machine& here, const std::function<bool()>& done);
+bool move_devices(const std::vector<std::shared_ptr<DeviceState>>& devices, Machine& here, const std::function<bool()>& done);
 
-/// Moves them for a device of real threads, whose hosts sleep and whose watch must not stand in a kernel: on a thread of its
-/// own, which begins with the first request.
+/// The thread of a device of virtual time that moves it for devices of real threads, whose own threads must not stand in its
+/// kernels. It begins with the first request.
 class Mover {
  public:
-  /// `look`: called behind each request, from its thread; who calls it asks again while there is something to move.
-  Mover(Machine& here, std::function<void()> look) : here_(here), look_(std::move(look)) {}
+  explicit Mover(Machine& moved) : moved_(moved) {}
   ~Mover() { join(); }
 
-  /// Moves these once. Where nothing moves, perhaps since others do it, or there are none, it waits some ms before it calls
-  /// `look`: 1 ms at first, then twice as long each time, to 16 ms.
-  void request(Devices devices);
+  /// Moves until something comes of it on `other`, or nothing happens, or some steps are made; then has `other` look again if
+  /// something has happened. Returns at once.
+  void request(std::weak_ptr<DeviceState> other);
   void join();
 
  private:
   void run();
+  bool move_for(const std::weak_ptr<DeviceState>& other);
 
-  Machine& here_;
-  const std::function<void()> look_;
+  Machine& moved_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Devices devices_;
-  bool wanted_ = false;
+  std::vector<std::weak_ptr<DeviceState>> others_;
   bool closed_ = false;
   std::thread thread_;
 };

@@ -37,16 +37,16 @@ class SimMachine final : public Machine {
       ready_.insert({lane.level, lane.stream.number, &lane});
       pushes_.fetch_add(1, std::memory_order_seq_cst);
     }
-    if (!drives()) wake_hosts();
+    if (!drives()) look_again();
   }
 
   bool may_wait() const override { return !drives(); }
 
-  bool host_wait(Completion& completion, HostTimeout timeout, bool) override {
+  bool host_wait(Completion& completion, HostTimeout timeout, HostMode mode) override {
     const auto done = [&] { return completion.signal.done(); };
     const std::uint64_t until = timeout ? now_ns() + static_cast<std::uint64_t>(timeout->count()) : kNever;
     const BlockedHost blocked(device_);
-    return drive(done, until);
+    return drive(done, until, mode == HostMode::patient);
   }
 
   // The host function runs in the loop, at its virtual end.
@@ -60,7 +60,7 @@ class SimMachine final : public Machine {
   void wait_for_room(const std::function<bool()>& has_room) override {
     const BlockedHost blocked(device_);
     room_sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    while (!drive(has_room, kNever)) {
+    while (!drive(has_room, kNever, false)) {
     }
     room_sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
@@ -69,24 +69,21 @@ class SimMachine final : public Machine {
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
   }
-  void wake_hosts() override {
+  void look_again() override {
     const std::lock_guard lock(mutex_);
     ++submissions_;
     changed_.notify_all();
   }
+  void move_for(std::weak_ptr<DeviceState> other) override { mover_.request(std::move(other)); }
 
   // One thing happens, here or on a device that lanes wait for.
   bool poll() override {
-    std::unique_lock lock(mutex_);
-    if (driving_) return false;  // whoever drives, this thread perhaps, goes on
-    take_wheel(lock);
-    bool late = false;
-    const bool happened = step(kNever, late);
-    std::optional<Stuck> stuck;
-    if (!happened) stuck = look_dry();
-    leave_wheel(lock);
-    lock.unlock();
-    return happened || (stuck && (stuck->certain || move_devices(stuck->elsewhere, *this, [] { return false; })));
+    static thread_local std::vector<const SimMachine*> inside;  // two that wait for each other would move each other for ever
+    if (std::find(inside.begin(), inside.end(), this) != inside.end()) return false;
+    inside.push_back(this);
+    const bool happened = poll_once();
+    inside.pop_back();
+    return happened;
   }
 
   bool quiescent() override {
@@ -99,6 +96,7 @@ class SimMachine final : public Machine {
   std::uint64_t activity() override { return pushes_.load(std::memory_order_seq_cst); }
   std::uint32_t replay_workers() const override { return 0; }
   void shut_down() override {
+    mover_.join();
     decltype(moments_) left;  // timers keep streams, and with them the device
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !driving_; });
@@ -129,6 +127,19 @@ class SimMachine final : public Machine {
     driving_ = false;
     looking_ = false;
     changed_.notify_all();
+  }
+
+  bool poll_once() {
+    std::unique_lock lock(mutex_);
+    if (driving_) return false;  // whoever drives, this thread perhaps, goes on
+    take_wheel(lock);
+    bool late = false;
+    const bool happened = step(kNever, late);
+    std::optional<Stuck> stuck;
+    if (!happened) stuck = look_dry();
+    leave_wheel(lock);
+    lock.unlock();
+    return happened || (stuck && (stuck->certain || move_devices(stuck->elsewhere, *this, [] { return false; })));
   }
 
   // By the driver, when nothing is left to happen. What is certain is reported.
@@ -181,10 +192,9 @@ class SimMachine final : public Machine {
   }
 
   // One host at a time runs the loop; others sleep until it leaves it or their own wait is over. False: `until` has come, or
-  // the loop stands in a host function for longer than callback_stall_ms.
+  // the loop stands in a host function for longer than callback_stall_ms, or it is `patient` and the caller is to look.
   template <class Done>
-  bool drive(const Done& done, std::uint64_t until) {
-    const auto patience = std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms));
+  bool drive(const Done& done, std::uint64_t until, bool patient) {
     std::unique_lock lock(mutex_);
     bool dry = false;               // nothing can happen unless another host submits something
     Wall::time_point dry_until;     // so long
@@ -210,7 +220,7 @@ class SimMachine final : public Machine {
       if ((stuck && stuck->certain) || submissions_ != submitted || any_ready()) continue;
       if (stuck && !stuck->elsewhere.empty()) {
         if (!std::exchange(away, true)) away_since = Wall::now();
-        if (until != kNever && Wall::now() - away_since >= std::max<Nanoseconds>(patience, Nanoseconds(until - now_ns()))) {
+        if (until != kNever && Wall::now() - away_since >= std::max<Nanoseconds>(patience(), Nanoseconds(until - now_ns()))) {
           pass_to(until);  // the two clocks have nothing in common: the deadline passes by the real one
           return done();
         }
@@ -224,7 +234,7 @@ class SimMachine final : public Machine {
       away = false;
       if (!dry || dry_at != submitted) {  // who could submit something gets some real time to do so
         dry = true;
-        dry_until = Wall::now() + patience;
+        dry_until = Wall::now() + patience();
         dry_at = submitted;
       }
       if (Wall::now() < dry_until) {
@@ -237,6 +247,8 @@ class SimMachine final : public Machine {
         lock.unlock();
         report(*stuck);
         lock.lock();
+      } else if (patient && (until == kNever || until >= now_ns() + ns(profile_.orphan_wait_ms * 1000.0))) {
+        return done();
       } else if (until != kNever) {  // nobody will: the virtual deadline passes
         pass_to(until);
         return done();
@@ -264,7 +276,10 @@ class SimMachine final : public Machine {
     const bool now = !moments_.empty() && moments_.top().at <= now_ns();
     if (!now && start_launches()) return true;
     if (moments_.empty()) return false;
-    if (!now && moments_.size() == timers_ && cycle_among_timers()) return true;
+    if (!now && moments_.size() == timers_) {
+      const Left left = beside_timers();
+      if (left != Left::timers) return left == Left::again;
+    }
     if (moments_.top().at > until) {
       pass_to(until);
       late = true;
@@ -283,12 +298,21 @@ class SimMachine final : public Machine {
     return true;
   }
 
-  // Only time-outs are left to happen: streams that wait for each other without any need not see them pass.
-  bool cycle_among_timers() {
-    if (std::exchange(looked_at_, activity()) == activity()) return false;
+  // Only time-outs are left to happen. Streams that wait for each other without any need not see them pass. And another device
+  // that moves towards what streams wait for comes first, for as long as the next time-out would be in real time.
+  enum class Left { timers, again, elsewhere };
+  Left beside_timers() {
+    if (std::exchange(looked_at_, activity()) == activity() && !abroad_) return Left::timers;
     const std::optional<Stuck> stuck = look();
-    return stuck && stuck->certain;
+    abroad_ = stuck && stuck->abroad;
+    if (stuck && stuck->certain) return Left::again;
+    const bool held = stuck && !stuck->elsewhere.empty();
+    if (held && !std::exchange(held_, true)) held_since_ = Wall::now();
+    held_ = held && Wall::now() - held_since_ < std::max<Nanoseconds>(patience(), Nanoseconds(moments_.top().at - now_ns()));
+    return held_ ? Left::elsewhere : Left::timers;
   }
+
+  std::chrono::milliseconds patience() const { return std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms)); }
 
   void pass_to(std::uint64_t at) { now_.store(std::max(now_ns(), at), std::memory_order_seq_cst); }
 
@@ -473,7 +497,12 @@ class SimMachine final : public Machine {
   std::priority_queue<Moment> moments_;
   std::size_t timers_ = 0;        // among them
   std::uint64_t looked_at_ = 0;   // activity when only timers were left
+  bool abroad_ = false;           // then, some waited for another device
+  bool held_ = false;             // and they give way to it
+  Wall::time_point held_since_;
   std::vector<Engine> engines_;
+
+  Mover mover_{*this};  // ends first
 };
 
 }  // namespace

@@ -254,6 +254,7 @@ Result<void> Stream::synchronize(Deadline deadline) {
   if (state_->persistent) {
     return state_->closed.load(std::memory_order_acquire) ? Result<void>(closed_handle(kCall, state_->name())) : Result<void>();
   }
+  MST_TRY_VOID(may_wait(kCall, state_->context->device));
   MST_TRY(const Ref<Completion> marker, submit_marker(kCall, *state_));
   MST_TRY_VOID(wait_host(kCall, *state_, *marker, deadline));
   ContextState& context = *state_->context;

@@ -125,10 +125,10 @@ Result<void> wait_host(const char* call, StreamState& stream, Completion& comple
   const std::uint64_t begin = machine.now_ns();
   std::optional<BlockedHost> blocked;  // all the time, not a slice at a time
   if (stall_ms != 0) blocked.emplace(device);
-  bool spins = stream.spins;
+  HostMode mode = stream.spins ? HostMode::spin : HostMode::sleep;
   for (Deadline left = deadline;;) {
     const std::uint64_t function = stream.lane.host_function.load(std::memory_order_seq_cst);
-    if (machine.host_wait(completion, left, std::exchange(spins, false))) {
+    if (machine.host_wait(completion, left, std::exchange(mode, HostMode::sleep))) {
       const bool execution = completion.what() == Completion::What::execution;
       if (device.trace.on()) device.trace.host(execution ? TraceEvent::Kind::execution_done : TraceEvent::Kind::sync_end, stream.lane, completion.serial);
       return {};
@@ -148,7 +148,7 @@ Result<void> wait_host(const char* call, StreamState& stream, Completion& comple
 
 void wait_until_done(DeviceState& device, Completion& completion) {
   const BlockedHost blocked(device);
-  while (!device.machine->host_wait(completion, never, false)) {
+  while (!device.machine->host_wait(completion, never, HostMode::sleep)) {
   }
 }
 
