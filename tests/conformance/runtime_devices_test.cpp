@@ -401,5 +401,111 @@ TEST(ACycleOverDevices, IsToldThoughAHostQueriesOneOfThemAllTheTime) {
   }
 }
 
+// Each device of virtual time moves by itself: one that stands in a kernel holds up no other.
+TEST(ADeviceOfVirtualTime, MovesThoughAnotherStandsInAKernelThatWaitsForWhatItLetsGo) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, BackendId::sim, BackendId::sim}, kPatient);
+      Stream second = std::move(*all.devices[0].primary().create_stream({}));
+      Bodies bodies;
+      EXPECT_OK(all.streams[2].launch(kNothing, {}, {}));
+      EXPECT_OK(all.streams[2].record(all.events[2]));
+      EXPECT_OK(second.wait(all.events[2]));
+      EXPECT_OK(bodies.launch(all.streams[1], [&]() -> Result<void> {
+        EXPECT_EQ(ErrorCode{}, code(second.synchronize()));
+        return {};
+      }));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(AKernelInVirtualTime, MayEndTheDeviceThatWaitsForIt) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim});
+    Profile profile = all.devices[0].profile();
+    std::optional<Device> ended = std::move(*Device::open(BackendId::cpu, 1, profile));
+    std::optional<Stream> waits = std::move(*ended->primary().create_stream({}));
+    Stream asks = std::move(*ended->primary().create_stream({}));
+    Bodies bodies;
+    std::atomic<bool> over{false};
+    EXPECT_OK(bodies.launch(all.streams[0], [&]() -> Result<void> {
+      EXPECT_EQ(ErrorCode{}, code(waits->abort()));
+      waits.reset();
+      ended.reset();
+      over = true;
+      return {};
+    }));
+    EXPECT_OK(all.streams[0].record(all.events[0]));
+    EXPECT_OK(waits->wait(all.events[0]));
+    while (!over) (void)asks.query();
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+// It passes no virtual time, however long another device takes.
+TEST(AHostThatWaitsForAnEvent, HasNoDeadlineThatItWasNotGiven) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim});
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(200));
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    std::thread drives([&] { EXPECT_OK(all.streams[1].synchronize()); });
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_OK(all.streams[0].record(all.events[0]));
+    EXPECT_OK(all.events[0].synchronize());
+    drives.join();
+    EXPECT_LT(all.devices[0].now_ns(), std::uint64_t{1'000'000});
+  });
+}
+
+TEST(AWaitWithADeadline, GivesWayToTheDeviceThatItWaitsFor) {
+  for (const auto& backends : {std::vector{BackendId::sim, BackendId::sim}, std::vector{BackendId::sim, BackendId::cpu},
+                               std::vector{BackendId::cpu, BackendId::sim}}) {
+    within(seconds(60), [&] {
+      Devices all(backends);
+      Bodies bodies;
+      EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(20));
+        return {};
+      }));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1], seconds(20)));
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+// Nor do they wait for ever: each gives way to the other for as long as its deadline is.
+TEST(AWaitWithADeadline, PassesWhereTwoDevicesWaitForEachOther) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend});
+      EXPECT_OK(all.streams[0].wait(all.events[1], milliseconds(100)));
+      EXPECT_OK(all.streams[0].record(all.events[0]));
+      EXPECT_OK(all.streams[1].wait(all.events[0], milliseconds(100)));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_FALSE(all.streams[0].synchronize().ok());
+      (void)all.streams[1].synchronize();
+    });
+  }
+}
+
+TEST(AHostThatSpins, MovesWhatItWaitsFor) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::cpu, BackendId::sim});
+    Stream spins = std::move(*all.devices[0].primary().create_stream({.fast_sync = true}));
+    EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(spins.wait(all.events[1]));
+    EXPECT_OK(spins.synchronize(milliseconds(90)));
+  });
+}
+
 }  // namespace
 }  // namespace millstream

@@ -249,6 +249,8 @@ TEST(InVirtualTime, WhatIsRefusedInAKernelHasNoEffect) {
     EXPECT_EQ(ErrorCode::in_callback, code(aborted.abort()));
     EXPECT_EQ(ErrorCode::in_callback, code(closed.close(Close::drain)));
     destroyed.reset();  // with its last task
+    for (std::uint32_t i = 0; i < device.profile().tasks_per_stream; ++i) EXPECT_EQ(ErrorCode::in_callback, code(closed.synchronize()));
+    EXPECT_EQ(ErrorCode{}, code(closed.try_launch(kNothing, {}, {})));  // there is room
     return {};
   }));
   EXPECT_OK(s.record(latch));
