@@ -51,7 +51,8 @@ class Machine {
   /// Something has changed that no task of the device's did: a host has published something itself, another device has
   /// moved. Who waits looks again.
   virtual void look_again() = 0;
-  /// In virtual time: moves, on a thread of its own, until something comes of it on `other`, whose lanes wait for this device.
+  /// `other`, whose lanes wait for this device, is waited for by a host. In virtual time: moves, on a thread of its own, until
+  /// something comes of it there.
   virtual void move_for(std::weak_ptr<DeviceState> other) = 0;
   /// A host has asked whether something is done: virtual time moves only while a host looks. Never blocks. False: nothing
   /// has happened by it.

@@ -8,6 +8,7 @@ namespace millstream::rt {
 namespace {
 
 constexpr int kSteps = 64;
+thread_local bool is_mover = false;
 
 }  // namespace
 
@@ -50,7 +51,10 @@ bool Mover::move_for(const std::weak_ptr<DeviceState>& other) {
   return moved;
 }
 
+bool Mover::runs_here() { return is_mover; }
+
 void Mover::run() {
+  is_mover = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return !others_.empty() || closed_; });

@@ -28,6 +28,8 @@ class Mover {
   /// something has happened. Returns at once.
   void request(std::weak_ptr<DeviceState> other);
   void join();
+  /// Whether the calling thread is one of these: it runs no kernels but those of its own device, which may close others.
+  static bool runs_here();
 
  private:
   void run();

@@ -78,11 +78,10 @@ class SimMachine final : public Machine {
 
   // One thing happens, here or on a device that lanes wait for.
   bool poll() override {
-    static thread_local std::vector<const SimMachine*> inside;  // two that wait for each other would move each other for ever
-    if (std::find(inside.begin(), inside.end(), this) != inside.end()) return false;
-    inside.push_back(this);
+    if (std::find(polled_.begin(), polled_.end(), this) != polled_.end()) return false;
+    polled_.push_back(this);
     const bool happened = poll_once();
-    inside.pop_back();
+    polled_.pop_back();
     return happened;
   }
 
@@ -139,7 +138,11 @@ class SimMachine final : public Machine {
     if (!happened) stuck = look_dry();
     leave_wheel(lock);
     lock.unlock();
-    return happened || (stuck && (stuck->certain || move_devices(stuck->elsewhere, *this, [] { return false; })));
+    if (happened || !stuck) return happened;
+    if (stuck->certain) return true;
+    if (!Mover::runs_here()) return move_devices(stuck->elsewhere, *this, [] { return false; });
+    for (const auto& other : stuck->elsewhere) other->machine->move_for(device_.weak_from_this());
+    return false;
   }
 
   // By the driver, when nothing is left to happen. What is certain is reported.
@@ -199,8 +202,9 @@ class SimMachine final : public Machine {
     bool dry = false;               // nothing can happen unless another host submits something
     Wall::time_point dry_until;     // so long
     std::uint64_t dry_at = 0;       // since so many submissions
-    bool away = false;              // another device is what moves
+    bool away = false;              // another device is what moves, or has moved, without a submission here
     Wall::time_point away_since;
+    std::uint64_t away_at = 0;
     while (!done()) {
       if (now_ns() > until) return false;
       if (driving_) {
@@ -219,7 +223,9 @@ class SimMachine final : public Machine {
       if (late) return done();
       if ((stuck && stuck->certain) || submissions_ != submitted || any_ready()) continue;
       if (stuck && !stuck->elsewhere.empty()) {
-        if (!std::exchange(away, true)) away_since = Wall::now();
+        if (!std::exchange(away, true) || away_at != submitted) away_since = Wall::now();
+        away_at = submitted;
+        if (patient && until == kNever && Wall::now() - away_since >= patience()) return done();
         if (until != kNever && Wall::now() - away_since >= std::max<Nanoseconds>(patience(), Nanoseconds(until - now_ns()))) {
           pass_to(until);  // the two clocks have nothing in common: the deadline passes by the real one
           return done();
@@ -231,7 +237,6 @@ class SimMachine final : public Machine {
         dry = false;
         continue;
       }
-      away = false;
       if (!dry || dry_at != submitted) {  // who could submit something gets some real time to do so
         dry = true;
         dry_until = Wall::now() + patience();
@@ -288,6 +293,7 @@ class SimMachine final : public Machine {
     const Moment moment = moments_.top();
     moments_.pop();
     if (moment.owner) --timers_;
+    held_ = false;
     if (moment.owner && !in_park(*moment.lane, moment.park)) return true;  // its wait was over before
     pass_to(moment.at);
     if (moment.owner) {
@@ -302,6 +308,12 @@ class SimMachine final : public Machine {
   // that moves towards what streams wait for comes first, for as long as the next time-out would be in real time.
   enum class Left { timers, again, elsewhere };
   Left beside_timers() {
+    bool over = false;  // waits that were so before they timed out
+    for (; !moments_.empty() && !in_park(*moments_.top().lane, moments_.top().park); over = true) {
+      moments_.pop();
+      --timers_;
+    }
+    if (over) return Left::again;
     if (std::exchange(looked_at_, activity()) == activity() && !abroad_) return Left::timers;
     const std::optional<Stuck> stuck = look();
     abroad_ = stuck && stuck->abroad;
@@ -436,12 +448,14 @@ class SimMachine final : public Machine {
     Task& task = *first_task(lane);
     if (task.kind == TaskKind::kernel) engine_of(task).free.insert(lane.slot);
     if (device_.trace.on()) device_.trace.ended(lane, task, task.kind == TaskKind::kernel ? lane.slot : 0);
+    const auto polled = std::exchange(polled_, {});  // what a kernel asks for is asked anew
     if (task.kind == TaskKind::host_func) {
       tell_sleepers();  // it may take long, or wait for one of them
       call_host_func(lane, task);
     } else {
       perform(lane, task);
     }
+    polled_ = polled;
     const bool told = task.kind == TaskKind::record || task.kind == TaskKind::marker || task.kind == TaskKind::execute;
     go_on(lane, task);
     if (told) tell_sleepers();
@@ -503,7 +517,12 @@ class SimMachine final : public Machine {
   std::vector<Engine> engines_;
 
   Mover mover_{*this};  // ends first
+
+  // Devices that the calling thread polls one for the other: two that wait for each other would move each other for ever.
+  static thread_local std::vector<const SimMachine*> polled_;
 };
+
+thread_local std::vector<const SimMachine*> SimMachine::polled_;
 
 }  // namespace
 
