@@ -507,5 +507,118 @@ TEST(AHostThatSpins, MovesWhatItWaitsFor) {
   });
 }
 
+TEST(ADeviceWhoseOnlyWorkerIsAHost, RunsForAnotherThatWaitsForIt) {
+  within(seconds(60), [&] {
+    Profile profile;
+    profile.devices = 2;
+    profile.workers = 1;
+    profile.host_helps = true;
+    Device first = std::move(*Device::open(BackendId::cpu, 0, profile)), second = std::move(*Device::open(BackendId::cpu, 1, profile));
+    Stream waits = std::move(*first.primary().create_stream({})), runs = std::move(*second.primary().create_stream({}));
+    Event e = std::move(*second.primary().create_event(Event::Kind::snapshot, {}));
+    EXPECT_OK(runs.launch(kNothing, {}, {}));
+    EXPECT_OK(runs.record(e));
+    EXPECT_OK(waits.wait(e));
+    EXPECT_OK(waits.synchronize());
+  });
+}
+
+// Whichever thread runs it: a host that drives, one that only asks, or the thread of a device of virtual time in between.
+TEST(AKernelInVirtualTime, MayWaitForADeviceBetweenItAndTheOneThatIsWaitedFor) {
+  for (const bool asks : {false, true}) {
+    within(seconds(60), [&] {
+      Devices all({BackendId::cpu, BackendId::sim, BackendId::sim}, kPatient);
+      Stream here = std::move(*all.devices[0].primary().create_stream({})), between = std::move(*all.devices[1].primary().create_stream({}));
+      Event e = std::move(*all.devices[1].primary().create_event(Event::Kind::latch, {}));
+      Bodies bodies;
+      EXPECT_OK(bodies.launch(all.streams[2], [&]() -> Result<void> {
+        EXPECT_EQ(ErrorCode{}, code(between.launch(kNothing, {}, {})));
+        EXPECT_EQ(ErrorCode{}, code(between.record(e)));
+        EXPECT_EQ(ErrorCode{}, code(here.wait(e)));
+        EXPECT_EQ(ErrorCode{}, code(here.synchronize()));
+        return {};
+      }));
+      EXPECT_OK(all.streams[2].record(all.events[2]));
+      EXPECT_OK(all.streams[1].wait(all.events[2]));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      while (asks && !*all.streams[0].query()) std::this_thread::yield();
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
+TEST(AKernelInVirtualTime, MayAskADeviceThatWaitsForIt) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim}, kPatient);
+    Stream second = std::move(*all.devices[0].primary().create_stream({}));
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[1], [&]() -> Result<void> {
+      EXPECT_EQ(ErrorCode{}, code(second.launch(kNothing, {}, {})));
+      while (!*second.query()) std::this_thread::yield();
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    while (!*all.streams[0].query()) std::this_thread::yield();
+  });
+}
+
+TEST(AWaitWithADeadline, GivesWayAnewEachTime) {
+  Devices all({BackendId::sim, BackendId::sim});
+  for (int round = 0; round < 3; ++round) {
+    Event e = std::move(*all.devices[1].primary().create_event(Event::Kind::latch, {}));
+    for (int i = 0; i < 5; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+    EXPECT_OK(all.streams[1].record(e));
+    EXPECT_OK(all.streams[0].wait(e, std::chrono::microseconds(5)));
+    EXPECT_OK(all.streams[0].launch(kNothing, {}, {}));
+    EXPECT_OK(all.streams[0].synchronize());
+    EXPECT_OK(all.streams[1].synchronize());
+    std::this_thread::sleep_for(milliseconds(150));  // longer than any patience here
+  }
+}
+
+TEST(AHostsDeadline, HoldsBesideADeviceThatWorksNowAndThen) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu});
+    Bodies bodies;
+    std::atomic<bool> over{false};
+    std::thread submits([&] {
+      while (!over) {
+        EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+          std::this_thread::sleep_for(milliseconds(5));
+          return {};
+        }));
+        std::this_thread::sleep_for(milliseconds(10));
+      }
+    });
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_CODE(sync_timeout, all.streams[0].synchronize(milliseconds(1)));
+    over = true;
+    submits.join();
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(AHostThatWaitsForAnEvent, IsToldThatNobodyRecordsItBesideADeviceThatMoves) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, BackendId::cpu});
+      Bodies bodies;
+      std::atomic<bool> told{false};
+      EXPECT_OK(bodies.launch(all.streams[1], [&told]() -> Result<void> {
+        while (!told) std::this_thread::sleep_for(milliseconds(1));
+        return {};
+      }));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      EXPECT_CODE(deadlock, all.events[0].synchronize());
+      told = true;
+      EXPECT_OK(all.streams[0].synchronize());
+    });
+  }
+}
+
 }  // namespace
 }  // namespace millstream
