@@ -125,6 +125,13 @@ struct Devices {
     events.clear();
     streams.clear();
   }
+  /// Behind what is queued: each waits for its event of the next.
+  void chain() {
+    for (std::size_t i = devices.size() - 1; i > 0; --i) {
+      EXPECT_OK(streams[i].record(events[i]));
+      EXPECT_OK(streams[i - 1].wait(events[i]));
+    }
+  }
   std::vector<Device> devices;
   std::vector<Stream> streams;
   std::vector<Event> events;
@@ -151,10 +158,7 @@ TEST(ThreeDevices, WaitForWhatRunsOnTheLast) {
         std::this_thread::sleep_for(milliseconds(300));
         return {};
       }));
-      EXPECT_OK(all.streams[2].record(all.events[2]));
-      EXPECT_OK(all.streams[1].wait(all.events[2]));
-      EXPECT_OK(all.streams[1].record(all.events[1]));
-      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      all.chain();
       EXPECT_OK(all.streams[0].synchronize());
     });
   }
@@ -276,10 +280,7 @@ TEST(ADeviceOfVirtualTime, BetweenTwoOthersMovesWhenTheLastHasRecorded) {
         return {};
       }));
     }
-    EXPECT_OK(all.streams[2].record(all.events[2]));
-    EXPECT_OK(all.streams[1].wait(all.events[2]));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
-    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    all.chain();
     EXPECT_OK(all.streams[0].synchronize());
   });
 }
@@ -538,10 +539,7 @@ TEST(AKernelInVirtualTime, MayWaitForADeviceBetweenItAndTheOneThatIsWaitedFor) {
         EXPECT_EQ(ErrorCode{}, code(here.synchronize()));
         return {};
       }));
-      EXPECT_OK(all.streams[2].record(all.events[2]));
-      EXPECT_OK(all.streams[1].wait(all.events[2]));
-      EXPECT_OK(all.streams[1].record(all.events[1]));
-      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      all.chain();
       while (asks && !*all.streams[0].query()) std::this_thread::yield();
       EXPECT_OK(all.streams[0].synchronize());
     });
