@@ -200,7 +200,7 @@ class CpuMachine final : public Machine {
 
   bool poll() override {
     want_worker();
-    if (device_.lanes_parked.load(std::memory_order_seq_cst) == 0 || !quiescent()) return false;
+    if (device_.lanes_abroad.load(std::memory_order_seq_cst) == 0) return false;
     asked_.store(true, std::memory_order_relaxed);
     wake_watch();
     return false;
@@ -388,18 +388,16 @@ class CpuMachine final : public Machine {
       std::optional<Stuck> stuck = quiescent() ? find_stuck(device_) : std::nullopt;
       if (!quiescent() || activity() != before) stuck.reset();  // whoever is the next to be idle looks again
       if (stuck && stuck->certain) report(*stuck);
-      const bool abroad = stuck && stuck->abroad && device_.hosts_blocked.load(std::memory_order_seq_cst) != 0;
-      if (abroad || asked_.exchange(false, std::memory_order_relaxed)) {  // virtual time there moves only while a host looks
-        for (std::size_t i = 0; stuck && i < stuck->elsewhere.size(); ++i) stuck->elsewhere[i]->machine->move_for(device_.weak_from_this());
+      const bool waited_for = device_.hosts_blocked.load(std::memory_order_seq_cst) != 0 && device_.lanes_abroad.load(std::memory_order_seq_cst) != 0;
+      if (asked_.exchange(false, std::memory_order_relaxed) || waited_for) {  // virtual time there moves only while a host looks
+        for (const auto& other : moving_towards(device_, OwnKernel::waits)) other->machine->move_for(device_.weak_from_this());
       }
-      if (stuck) stuck->elsewhere.clear();  // the last owner of a device closes it, and not with this lock
       lock.lock();
       // What goes on there nobody tells.
       again_in_ = before == looked_at_ ? std::min(2 * again_in_, std::chrono::milliseconds(16)) : std::chrono::milliseconds(1);
       looked_at_ = before;
-      again_at_ = abroad ? std::optional(Clock::now() + again_in_) : std::nullopt;
-      // What nobody records for may still come from a host; it is called a deadlock after a while without change. And who
-      // waits for another device looks again then.
+      again_at_ = waited_for ? std::optional(Clock::now() + again_in_) : std::nullopt;
+      // What nobody records for may still come from a host; it is called a deadlock after a while without change.
       if (stuck && !stuck->certain) {
         const bool known = suspect_at_ && stuck->fingerprint == suspected_;
         if (known && suspect) {

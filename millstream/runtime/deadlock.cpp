@@ -184,28 +184,24 @@ std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std:
   return text;
 }
 
-// Into `out`: the device that records it, if anything moves there or a wait there ends by itself, else those that its lanes
-// wait for. Each is `seen` once. One of virtual time that stands in the calling thread's kernel does not move; of what other
-// threads' kernels wait for nothing is known.
-void add_moving(std::uint64_t home, std::set<std::uint64_t>& seen, std::vector<std::shared_ptr<DeviceState>>& out) {
+// Into `out`: the device that records it, if anything moves there or a wait there ends by itself, and those that its lanes
+// wait for. Each is `seen` once. One of virtual time that stands in the calling thread's kernel moves only if that goes on; of
+// what other threads' kernels wait for nothing is known.
+void add_moving(std::uint64_t home, OwnKernel own, std::set<std::uint64_t>& seen, std::vector<std::shared_ptr<DeviceState>>& out) {
   if (home == 0 || !seen.insert(home).second) return;
   const std::shared_ptr<DeviceState> other = device_of(home);
-  if (!other || !other->machine->may_wait()) return;
+  if (!other || (own == OwnKernel::waits && !other->machine->may_wait())) return;
   bool moves = !other->machine->quiescent();
   std::set<std::uint64_t> homes;
-  if (!moves) {
-    for (const auto& context : other->live_contexts()) {
-      for (const auto& lane : context->lanes()) {
-        const std::lock_guard parked(lane->park_lock);
-        moves = moves || is_moving(*lane);
-        if (lane->parked_on == nullptr) continue;
-        moves = moves || lane->park_timed;
-        homes.insert(lane->parked_on->home());
-      }
+  for (const auto& context : other->live_contexts()) {
+    for (const auto& lane : context->lanes()) {
+      const std::lock_guard parked(lane->park_lock);
+      moves = moves || is_moving(*lane) || (lane->parked_on != nullptr && lane->park_timed);
+      if (lane->parked_on != nullptr) homes.insert(lane->parked_on->home());
     }
   }
-  if (moves) return out.push_back(other);
-  for (const std::uint64_t next : homes) add_moving(next, seen, out);
+  if (moves) out.push_back(other);
+  for (const std::uint64_t next : homes) add_moving(next, own, seen, out);
 }
 
 }  // namespace
@@ -236,23 +232,36 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
                .help("record it on a path that runs, or wait only where it was recorded"));
   }
   if (!out.waits.empty()) return out;
-  const bool waited_for = device.hosts_blocked.load(std::memory_order_seq_cst) != 0;
-  const bool timed = std::any_of(parked.begin(), parked.end(), [](const Parked& p) { return p.timed; });
+  if (device.hosts_blocked.load(std::memory_order_seq_cst) == 0) return std::nullopt;
+  if (std::any_of(parked.begin(), parked.end(), [](const Parked& p) { return p.timed; })) return std::nullopt;
   for (std::size_t i = 0; i < parked.size(); ++i) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
     std::set<std::uint64_t> seen{device.id};
-    const std::size_t before = out.elsewhere.size();
-    out.abroad = out.abroad || (parked[i].home != 0 && parked[i].home != device.id);
-    add_moving(parked[i].home, seen, out.elsewhere);
-    if (out.elsewhere.size() != before) continue;
-    if (timed || !waited_for) continue;
+    std::vector<std::shared_ptr<DeviceState>> moving_there;
+    add_moving(parked[i].home, OwnKernel::waits, seen, moving_there);
+    if (!moving_there.empty()) continue;
     out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
                .note(fmt::format("no queued task of device {} records it, and none came in {} ms (`orphan_wait_ms`)", device.number,
                                  device.profile.orphan_wait_ms))
                .help("record it, or let the wait have a deadline (acl has none)"));
   }
-  if (out.waits.empty() && !out.abroad) return std::nullopt;
+  if (out.waits.empty()) return std::nullopt;
+  return out;
+}
+
+std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, OwnKernel own) {
+  std::vector<std::shared_ptr<DeviceState>> out;
+  if (device.lanes_abroad.load(std::memory_order_seq_cst) == 0) return out;
+  std::set<std::uint64_t> homes;
+  for (const auto& context : device.live_contexts()) {
+    for (const auto& lane : context->lanes()) {
+      const std::lock_guard parked(lane->park_lock);
+      if (lane->parked_on != nullptr) homes.insert(lane->parked_on->home());
+    }
+  }
+  std::set<std::uint64_t> seen{device.id};
+  for (const std::uint64_t home : homes) add_moving(home, own, seen, out);
   return out;
 }
 

@@ -20,15 +20,20 @@ struct Stuck {
     Error error;             ///< what its wait is to fail with: the stream, its last task, what it waits for, the cycle
   };
   std::vector<Wait> waits;
-  /// Devices that are moving towards what lanes of this one wait for.
-  std::vector<std::shared_ptr<DeviceState>> elsewhere;
-  bool abroad = false;            ///< some lane waits for what another device records, which may move at any time
   std::uint64_t fingerprint = 0;  ///< equal while the same lanes are in the same parks
 };
 
 /// Looks at every parked lane of a quiescent device: cycles, else, while a host thread is blocked and no wait has a
-/// deadline, waits without a recorder. O(queued tasks). Empty `waits`: only another device keeps it from standing still.
+/// deadline, waits without a recorder that no other device moves towards. O(queued tasks).
 std::optional<Stuck> find_stuck(DeviceState& device);
+
+/// What the calling thread does if it is in a kernel of a device of virtual time: it waits there, so that the device stands
+/// still meanwhile, or goes on at once.
+enum class OwnKernel : std::uint8_t { waits, goes_on };
+
+/// Other devices that are moving towards what lanes of this one wait for, those behind them too, each once. O(lanes), and
+/// nothing while no lane waits for another device.
+std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, OwnKernel own);
 
 /// The device stands still and no queued task of it records `awaited`; that it has not been recorded meanwhile the caller
 /// asks behind this.

@@ -60,6 +60,7 @@ struct Lane : Waiter {
   Awaited* parked_on = nullptr;
   std::uint64_t parks = 0;                ///< counts, so that a late timer can tell an old park from this one
   bool park_timed = false;                ///< this park ends by itself; read only while it lasts
+  bool park_abroad = false;               ///< it is for what another device records; the same
   /// Why it was taken out, for the next holder.
   Wake wake = Wake::published;
   std::unique_ptr<Error> wake_error;

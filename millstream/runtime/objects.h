@@ -163,8 +163,8 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   std::mutex control;
   /// Host threads inside a blocking call.
   std::atomic<std::uint32_t> hosts_blocked{0};
-  /// Lanes that are parked.
-  std::atomic<std::uint32_t> lanes_parked{0};
+  /// Lanes that are parked, and those of them that wait for what another device records.
+  std::atomic<std::uint32_t> lanes_parked{0}, lanes_abroad{0};
   std::atomic<std::uint64_t> error_order{0};
 
   std::mutex contexts_mutex;

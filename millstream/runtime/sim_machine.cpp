@@ -133,15 +133,17 @@ class SimMachine final : public Machine {
     if (driving_) return false;  // whoever drives, this thread perhaps, goes on
     take_wheel(lock);
     bool late = false;
-    const bool happened = step(kNever, late);
-    std::optional<Stuck> stuck;
-    if (!happened) stuck = look_dry();
+    bool happened = step(kNever, OwnKernel::goes_on, late);
+    if (!happened) {
+      const std::optional<Stuck> stuck = look_dry();
+      happened = stuck && stuck->certain;
+    }
     leave_wheel(lock);
     lock.unlock();
-    if (happened || !stuck) return happened;
-    if (stuck->certain) return true;
-    if (!Mover::runs_here()) return move_devices(stuck->elsewhere, *this, [] { return false; });
-    for (const auto& other : stuck->elsewhere) other->machine->move_for(device_.weak_from_this());
+    if (happened) return true;
+    const auto others = moving_towards(device_, OwnKernel::goes_on);
+    if (!Mover::runs_here()) return move_devices(others, *this, [] { return false; });
+    for (const auto& other : others) other->machine->move_for(device_.weak_from_this());
     return false;
   }
 
@@ -198,6 +200,7 @@ class SimMachine final : public Machine {
   // the loop stands in a host function for longer than callback_stall_ms, or it is `patient` and the caller is to look.
   template <class Done>
   bool drive(const Done& done, std::uint64_t until, bool patient) {
+    std::vector<std::shared_ptr<DeviceState>> others;  // let go without the lock
     std::unique_lock lock(mutex_);
     bool dry = false;               // nothing can happen unless another host submits something
     Wall::time_point dry_until;     // so long
@@ -214,15 +217,19 @@ class SimMachine final : public Machine {
       const std::uint64_t submitted = submissions_;
       take_wheel(lock);
       bool late = false;
-      while (!done() && !late && step(until, late)) tell_late();
+      while (!done() && !late && step(until, OwnKernel::waits, late)) tell_late();
       const bool over = done();
       std::optional<Stuck> stuck;
       if (!over && !late) stuck = look_dry();
+      if (!over) others = moving_towards(device_, OwnKernel::waits);
       leave_wheel(lock);
       if (over) return true;
-      if (late) return done();
+      if (late && others.empty() && !any_ready()) {
+        pass_to(until);
+        return done();
+      }
       if ((stuck && stuck->certain) || submissions_ != submitted || any_ready()) continue;
-      if (stuck && !stuck->elsewhere.empty()) {
+      if (!others.empty()) {
         if (!std::exchange(away, true) || away_at != submitted) away_since = Wall::now();
         away_at = submitted;
         if (patient && until == kNever && Wall::now() - away_since >= patience()) return done();
@@ -231,7 +238,8 @@ class SimMachine final : public Machine {
           return done();
         }
         lock.unlock();
-        const bool moved = move_devices(stuck->elsewhere, *this, done);
+        const bool moved = move_devices(others, *this, done);
+        others.clear();
         lock.lock();
         if (!moved) wait_for_submission(lock, Wall::now() + std::chrono::milliseconds(1), submitted, done);
         dry = false;
@@ -244,11 +252,11 @@ class SimMachine final : public Machine {
       }
       if (Wall::now() < dry_until) {
         const auto soon = Wall::now() + std::chrono::milliseconds(16);  // what goes on abroad nobody tells
-        wait_for_submission(lock, stuck && stuck->abroad ? std::min(dry_until, soon) : dry_until, submitted, done);
+        wait_for_submission(lock, device_.lanes_abroad.load(std::memory_order_seq_cst) != 0 ? std::min(dry_until, soon) : dry_until, submitted, done);
         continue;
       }
       dry = false;
-      if (stuck && !stuck->waits.empty() && (until == kNever || until >= now_ns() + ns(profile_.orphan_wait_ms * 1000.0))) {
+      if (stuck && (until == kNever || until >= now_ns() + ns(profile_.orphan_wait_ms * 1000.0))) {
         lock.unlock();
         report(*stuck);
         lock.lock();
@@ -273,7 +281,7 @@ class SimMachine final : public Machine {
 
   // By the driver. False: nothing is left to happen. `late`: what is next lies behind `until`. Everything that happens
   // at a moment comes before slots are given out at it, so ties go by priority and stream and not by who was first.
-  bool step(std::uint64_t until, bool& late) {
+  bool step(std::uint64_t until, OwnKernel own, bool& late) {
     if (Lane* lane = take_ready()) {
       arrive(*lane);
       return true;
@@ -281,12 +289,11 @@ class SimMachine final : public Machine {
     const bool now = !moments_.empty() && moments_.top().at <= now_ns();
     if (!now && start_launches()) return true;
     if (moments_.empty()) return false;
-    if (!now && moments_.size() == timers_) {
-      const Left left = beside_timers();
+    if (!now && moments_.top().owner) {
+      const Left left = beside_timers(own);
       if (left != Left::timers) return left == Left::again;
     }
     if (moments_.top().at > until) {
-      pass_to(until);
       late = true;
       return true;
     }
@@ -304,24 +311,25 @@ class SimMachine final : public Machine {
     return true;
   }
 
-  // Only time-outs are left to happen. Streams that wait for each other without any need not see them pass. And another device
-  // that moves towards what streams wait for comes first, for as long as the next time-out would be in real time.
+  // A time-out is what happens next. If nothing else is left, streams that wait for each other without any need not see it pass.
+  // And another device that moves towards what streams wait for comes first, for as long as the time-out would be in real time.
   enum class Left { timers, again, elsewhere };
-  Left beside_timers() {
+  Left beside_timers(OwnKernel own) {
     bool over = false;  // waits that were so before they timed out
-    for (; !moments_.empty() && !in_park(*moments_.top().lane, moments_.top().park); over = true) {
+    for (; !moments_.empty() && moments_.top().owner && !in_park(*moments_.top().lane, moments_.top().park); over = true) {
       moments_.pop();
       --timers_;
     }
     if (over) return Left::again;
-    if (std::exchange(looked_at_, activity()) == activity() && !abroad_) return Left::timers;
-    const std::optional<Stuck> stuck = look();
-    abroad_ = stuck && stuck->abroad;
-    if (stuck && stuck->certain) return Left::again;
-    const bool held = stuck && !stuck->elsewhere.empty();
+    if (moments_.size() == timers_ && std::exchange(looked_at_, activity()) != activity()) {
+      const std::optional<Stuck> stuck = look();
+      if (stuck && stuck->certain) return Left::again;
+    }
+    const bool held = !moving_towards(device_, own).empty();
     if (held && !std::exchange(held_, true)) held_since_ = Wall::now();
     held_ = held && Wall::now() - held_since_ < std::max<Nanoseconds>(patience(), Nanoseconds(moments_.top().at - now_ns()));
-    return held_ ? Left::elsewhere : Left::timers;
+    if (held_) return Left::elsewhere;
+    return any_ready() ? Left::again : Left::timers;  // it may have come meanwhile
   }
 
   std::chrono::milliseconds patience() const { return std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms)); }
@@ -511,8 +519,7 @@ class SimMachine final : public Machine {
   std::priority_queue<Moment> moments_;
   std::size_t timers_ = 0;        // among them
   std::uint64_t looked_at_ = 0;   // activity when only timers were left
-  bool abroad_ = false;           // then, some waited for another device
-  bool held_ = false;             // and they give way to it
+  bool held_ = false;             // the next gives way to another device
   Wall::time_point held_since_;
   std::vector<Engine> engines_;
 

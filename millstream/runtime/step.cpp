@@ -156,6 +156,7 @@ void wake_all(Waiter* list) {
 void resume(Lane& lane) {
   DeviceState& device = lane.context.device;
   device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
+  if (lane.park_abroad) device.lanes_abroad.fetch_sub(1, std::memory_order_seq_cst);
   device.machine->make_ready(lane);
 }
 

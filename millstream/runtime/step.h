@@ -30,11 +30,17 @@ template <class Park>
 Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns, Park park) {
   DeviceState& device = lane.context.device;
   lane.park_timed = timeout_ns != 0;
+  lane.park_abroad = on.home() != 0 && on.home() != device.id;
   if (!prepare_to_park(lane, on, [&] { return dropped(lane, task); })) return Admission::drop;
   if (timeout_ns != 0) device.machine->arm_timer(lane, lane.parks, timeout_ns);
   device.lanes_parked.fetch_add(1, std::memory_order_seq_cst);
+  if (lane.park_abroad) {
+    device.lanes_abroad.fetch_add(1, std::memory_order_seq_cst);
+    device.machine->look_again();  // a busy device does not of itself
+  }
   if (park(lane)) return Admission::parked;  // it is somebody else's
   device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
+  if (lane.park_abroad) device.lanes_abroad.fetch_sub(1, std::memory_order_seq_cst);
   no_longer_parked(lane);
   return Admission::run;
 }

@@ -618,5 +618,98 @@ TEST(AHostThatWaitsForAnEvent, IsToldThatNobodyRecordsItBesideADeviceThatMoves) 
   }
 }
 
+// What keeps a device from standing still: something that is not over before the host says so, or a deadline that is far.
+enum class Busy : std::uint8_t { kernel, host_function, deadline };
+
+void until_is_set(void* flag) {
+  while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::sleep_for(milliseconds(1));
+}
+
+TEST(ADeviceOfVirtualTime, MovesThoughADeviceThatWaitsForItIsBusy) {
+  const std::vector<std::vector<BackendId>> chains = {
+      {BackendId::cpu, BackendId::sim}, {BackendId::cpu, BackendId::cpu, BackendId::sim}, {BackendId::sim, BackendId::cpu, BackendId::sim}};
+  for (const auto& backends : chains) {
+    for (const Busy busy : {Busy::kernel, Busy::host_function, Busy::deadline}) {
+      for (const bool asks : {false, true}) {
+        within(seconds(60), [&] {
+          Devices all(backends, kPatient);
+          const std::size_t before_last = backends.size() - 2;
+          Stream other = std::move(*all.devices[before_last].primary().create_stream({}));
+          Event at_the_end = std::move(*all.devices[before_last].primary().create_event(Event::Kind::latch, {}));
+          Bodies bodies;
+          std::atomic<bool> over{false};
+          if (busy == Busy::kernel) {
+            EXPECT_OK(bodies.launch(other, [&over]() -> Result<void> {
+              until_is_set(&over);
+              return {};
+            }));
+          }
+          if (busy == Busy::host_function) EXPECT_OK(other.host_func(until_is_set, &over));
+          if (busy == Busy::deadline) EXPECT_OK(other.wait(at_the_end, seconds(1000)));
+          EXPECT_OK(all.streams.back().launch(kNothing, {}, {}));
+          all.chain();
+          while (asks && !*all.streams[0].query()) std::this_thread::yield();
+          EXPECT_OK(all.streams[0].synchronize(seconds(100)));
+          over = true;
+          Stream records = std::move(*all.devices[before_last].primary().create_stream({}));
+          EXPECT_OK(records.record(at_the_end));
+          EXPECT_OK(other.synchronize());
+        });
+      }
+    }
+  }
+}
+
+TEST(AWaitWithADeadline, GivesWayToADeviceWhoseKernelAsksTheOneThatWaits) {
+  for (const bool asks_for_its_event : {false, true}) {
+    for (const bool over_another : {false, true}) {
+      within(seconds(60), [&] {
+        Devices all(over_another ? std::vector{BackendId::cpu, BackendId::sim, BackendId::sim} : std::vector{BackendId::sim, BackendId::sim}, kPatient);
+        const std::size_t waits = over_another ? 1 : 0, runs = waits + 1;
+        Bodies bodies;
+        EXPECT_OK(bodies.launch(all.streams[runs], [&]() -> Result<void> {
+          EXPECT_TRUE(asks_for_its_event ? all.events[waits].query().ok() : all.streams[waits].query().ok());
+          return {};
+        }));
+        EXPECT_OK(all.streams[runs].record(all.events[runs]));
+        EXPECT_OK(all.streams[waits].wait(all.events[runs], seconds(20)));
+        EXPECT_OK(all.streams[waits].record(all.events[waits]));
+        if (over_another) EXPECT_OK(all.streams[0].wait(all.events[waits]));
+        EXPECT_OK(all.streams[0].synchronize());
+        EXPECT_OK(all.streams[waits].synchronize());
+        EXPECT_LT(all.devices[waits].now_ns(), std::uint64_t{1'000'000'000});
+      });
+    }
+  }
+}
+
+enum class Whose : std::uint8_t { stream, host_at_a_stream, host_at_an_event };
+
+TEST(AWaitWithADeadline, GivesWayThoughItsDeviceHasAKernelThatEndsBehindIt) {
+  KernelFunction long_kernel = kNothing;
+  long_kernel.virtual_us = 10'000;
+  for (const BackendId backend : {BackendId::sim, BackendId::cpu}) {
+    for (const Whose whose : {Whose::stream, Whose::host_at_a_stream, Whose::host_at_an_event}) {
+      within(seconds(60), [&] {
+        Devices all({BackendId::sim, backend}, kPatient);
+        Stream other = std::move(*all.devices[0].primary().create_stream({}));
+        Bodies bodies;
+        EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+          std::this_thread::sleep_for(milliseconds(20));
+          return {};
+        }));
+        EXPECT_OK(all.streams[1].record(all.events[1]));
+        EXPECT_OK(other.launch(long_kernel, {}, {}));
+        EXPECT_OK(whose == Whose::stream ? all.streams[0].wait(all.events[1], milliseconds(1)) : all.streams[0].wait(all.events[1]));
+        EXPECT_OK(all.streams[0].record(all.events[0]));
+        if (whose == Whose::stream) EXPECT_OK(all.streams[0].synchronize());
+        if (whose == Whose::host_at_a_stream) EXPECT_OK(all.streams[0].synchronize(milliseconds(1)));
+        if (whose == Whose::host_at_an_event) EXPECT_OK(all.events[0].synchronize(milliseconds(1)));
+        EXPECT_OK(other.synchronize());
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace millstream
