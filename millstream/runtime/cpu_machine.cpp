@@ -196,6 +196,7 @@ class CpuMachine final : public Machine {
   }
 
   void look_again() override { wake_watch(); }
+  void waits_abroad() override { wake_watch(); }
   void move_for(std::weak_ptr<DeviceState>) override { want_worker(); }
 
   bool poll() override {

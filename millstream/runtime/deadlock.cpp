@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,7 @@ std::string describe(const Lane& lane, const Task& head, const std::string& awai
 const Awaited* recorded_by(const Task& task) {
   switch (task.kind) {
     case TaskKind::record:
+    case TaskKind::marker:
       return task.sync.completion;
     case TaskKind::notify_record:
       return task.notify.notify;
@@ -71,12 +73,17 @@ void for_each_task(Lane& lane, Visit visit) {
 // can tell. On a busy machine a host may stand for long between its submit and the wake-up of the lane.
 bool is_moving(const Lane& lane) { return lane.parked_on == nullptr && lane.token.pending() != 0; }
 
-// Every parked lane of the device, and who among them holds a record of what each waits for; `moving`: whether some other
-// lane is moving. While a lane's park_lock is held nobody can wake it, so its queue stands still; between lanes a host may
+struct Survey {
+  std::vector<Parked> parked;
+  std::map<const Awaited*, std::vector<std::size_t>> recorders;  // of them, that hold a record of it
+  bool moving = false;                                           // some other lane is
+};
+
+// Of every lane of the device, with its `control` held. While a lane's park_lock is held nobody can wake it, so its queue stands still; between lanes a host may
 // change something, which the caller sees in Machine::activity.
-std::vector<Parked> parked_lanes(DeviceState& device, bool& moving) {
-  std::vector<Parked> out;
-  std::map<const Awaited*, std::vector<std::size_t>> recorders;
+Survey survey(DeviceState& device) {
+  Survey all;
+  auto& [out, recorders, moving] = all;
   for (const auto& context : device.live_contexts()) {
     for (const auto& lane : context->lanes()) {
       const std::lock_guard parked(lane->park_lock);
@@ -129,7 +136,7 @@ std::vector<Parked> parked_lanes(DeviceState& device, bool& moving) {
   for (Parked& p : out) {
     if (const auto it = recorders.find(p.on); it != recorders.end()) p.recorders = it->second;
   }
-  return out;
+  return all;
 }
 
 // Whether each waits for nothing but streams that are stuck themselves: one recorder that a host or its deadline may still
@@ -184,33 +191,47 @@ std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std:
   return text;
 }
 
-// Into `out`: the device that records it, if anything moves there or a wait there ends by itself, and those that its lanes
-// wait for. Each is `seen` once. One of virtual time that stands in the calling thread's kernel moves only if that goes on; of
-// what other threads' kernels wait for nothing is known.
-void add_moving(std::uint64_t home, OwnKernel own, std::set<std::uint64_t>& seen, std::vector<std::shared_ptr<DeviceState>>& out) {
-  if (home == 0 || !seen.insert(home).second) return;
-  const std::shared_ptr<DeviceState> other = device_of(home);
-  if (!other || (own == OwnKernel::waits && !other->machine->may_wait())) return;
-  bool moves = !other->machine->quiescent();
-  std::set<std::uint64_t> homes;
-  for (const auto& context : other->live_contexts()) {
-    for (const auto& lane : context->lanes()) {
-      const std::lock_guard parked(lane->park_lock);
-      moves = moves || is_moving(*lane) || (lane->parked_on != nullptr && lane->park_timed);
-      if (lane->parked_on != nullptr) homes.insert(lane->parked_on->home());
+// Devices that move towards what lanes of `here` wait for.
+class Search {
+ public:
+  Search(DeviceState& here, OwnKernel own) : here_(here.id), own_(own) {}
+  std::vector<std::shared_ptr<DeviceState>> moving;
+  bool comes_back = false;  // a lane elsewhere waits for what `here` records
+
+  // The device that records it, if anything moves there or a wait there ends by itself, and those that its lanes wait for. One
+  // of virtual time that stands in the calling thread's kernel moves only if that goes on; of what other threads' kernels wait
+  // for nothing is known.
+  void add(std::uint64_t home) {
+    if (home == here_) comes_back = true;
+    if (home == 0 || home == here_ || !seen_.insert(home).second) return;
+    const std::shared_ptr<DeviceState> other = device_of(home);
+    if (!other || (own_ == OwnKernel::waits && !other->machine->may_wait())) return;
+    bool moves = !other->machine->quiescent();
+    std::set<std::uint64_t> homes;
+    for (const auto& context : other->live_contexts()) {
+      for (const auto& lane : context->lanes()) {
+        const std::lock_guard parked(lane->park_lock);
+        moves = moves || is_moving(*lane) || (lane->parked_on != nullptr && lane->park_timed);
+        if (lane->parked_on != nullptr) homes.insert(lane->parked_on->home());
+      }
     }
+    if (moves) moving.push_back(other);
+    for (const std::uint64_t next : homes) add(next);
   }
-  if (moves) out.push_back(other);
-  for (const std::uint64_t next : homes) add_moving(next, own, seen, out);
-}
+
+ private:
+  const std::uint64_t here_;
+  const OwnKernel own_;
+  std::set<std::uint64_t> seen_;
+};
 
 }  // namespace
 
 std::optional<Stuck> find_stuck(DeviceState& device) {
   const std::lock_guard control(device.control);
-  bool moving = false;
-  const std::vector<Parked> parked = parked_lanes(device, moving);
-  if (moving) return std::nullopt;
+  const Survey all = survey(device);
+  if (all.moving) return std::nullopt;
+  const std::vector<Parked>& parked = all.parked;
   Stuck out;
   const auto add = [&](std::size_t i, Error error) { out.waits.push_back({parked[i].lane, parked[i].park, std::move(error)}); };
   const std::vector<bool> closed = closed_in(parked);
@@ -236,10 +257,9 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
   if (std::any_of(parked.begin(), parked.end(), [](const Parked& p) { return p.timed; })) return std::nullopt;
   for (std::size_t i = 0; i < parked.size(); ++i) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
-    std::set<std::uint64_t> seen{device.id};
-    std::vector<std::shared_ptr<DeviceState>> moving_there;
-    add_moving(parked[i].home, OwnKernel::waits, seen, moving_there);
-    if (!moving_there.empty()) continue;
+    Search search(device, OwnKernel::waits);
+    search.add(parked[i].home);
+    if (!search.moving.empty()) continue;
     out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
                .note(fmt::format("no queued task of device {} records it, and none came in {} ms (`orphan_wait_ms`)", device.number,
@@ -251,8 +271,7 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
 }
 
 std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, OwnKernel own) {
-  std::vector<std::shared_ptr<DeviceState>> out;
-  if (device.lanes_abroad.load(std::memory_order_seq_cst) == 0) return out;
+  if (device.lanes_abroad.load(std::memory_order_seq_cst) == 0) return {};
   std::set<std::uint64_t> homes;
   for (const auto& context : device.live_contexts()) {
     for (const auto& lane : context->lanes()) {
@@ -260,9 +279,60 @@ std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, Ow
       if (lane->parked_on != nullptr) homes.insert(lane->parked_on->home());
     }
   }
-  std::set<std::uint64_t> seen{device.id};
-  for (const std::uint64_t home : homes) add_moving(home, own, seen, out);
-  return out;
+  Search search(device, own);
+  for (const std::uint64_t home : homes) search.add(home);
+  return std::move(search.moving);
+}
+
+namespace {
+
+// From the parked lanes `from` on, along those that record what they wait for.
+bool moves_towards(DeviceState& device, const std::vector<Parked>& parked, std::vector<std::size_t> from, OwnKernel own) {
+  Search search(device, own);
+  std::vector<bool> seen(parked.size(), false);
+  for (std::size_t k = 0; k < from.size() && search.moving.empty(); ++k) {
+    const Parked& p = parked[from[k]];
+    if (seen[from[k]]) continue;
+    seen[from[k]] = true;
+    if (p.home != device.id) search.add(p.home);
+    from.insert(from.end(), p.recorders.begin(), p.recorders.end());
+    if (!search.comes_back && !(p.closed_world && p.recorders.empty())) continue;
+    for (std::size_t other = 0; other < parked.size(); ++other) {  // which one is not known
+      if (search.comes_back || parked[other].model == p.model) from.push_back(other);
+    }
+  }
+  return !search.moving.empty();
+}
+
+}  // namespace
+
+bool moves_towards(DeviceState& device, Lane& waits, OwnKernel own) {
+  if (device.lanes_abroad.load(std::memory_order_seq_cst) == 0) return false;
+  std::uint64_t home = device.id;
+  {
+    const std::lock_guard parked(waits.park_lock);
+    if (waits.parked_on != nullptr && waits.park_abroad) home = waits.parked_on->home();
+  }
+  if (home != device.id) {
+    Search search(device, own);
+    search.add(home);
+    if (!search.moving.empty() || !search.comes_back) return !search.moving.empty();
+  }
+  const std::lock_guard control(device.control);
+  const Survey all = survey(device);
+  std::vector<std::size_t> from;
+  for (std::size_t i = 0; i < all.parked.size(); ++i) {
+    if (all.parked[i].lane.get() == &waits) from.push_back(i);
+  }
+  return moves_towards(device, all.parked, std::move(from), own);
+}
+
+bool moves_towards(DeviceState& device, const Awaited& awaited, OwnKernel own) {
+  if (device.lanes_abroad.load(std::memory_order_seq_cst) == 0) return false;
+  const std::lock_guard control(device.control);
+  const Survey all = survey(device);
+  const auto by = all.recorders.find(&awaited);
+  return by != all.recorders.end() && moves_towards(device, all.parked, by->second, own);
 }
 
 namespace {
@@ -303,8 +373,7 @@ void report(const Stuck& stuck) {
 std::vector<std::string> blocking_chain(DeviceState& device, StreamState& stream) {
   std::vector<std::string> out;
   const std::lock_guard control(device.control);
-  bool moving = false;
-  const std::vector<Parked> parked = parked_lanes(device, moving);
+  const std::vector<Parked> parked = survey(device).parked;
   std::vector<bool> seen(parked.size(), false);
   std::size_t at = 0;
   while (at < parked.size() && parked[at].lane.get() != &stream.lane) ++at;

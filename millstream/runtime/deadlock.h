@@ -35,6 +35,11 @@ enum class OwnKernel : std::uint8_t { waits, goes_on };
 /// nothing while no lane waits for another device.
 std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, OwnKernel own);
 
+/// Whether one is moving towards what this lane waits for, or towards what would record `awaited`, through lanes of this device
+/// and of others. O(queued tasks), and false at once while no lane waits for another device.
+bool moves_towards(DeviceState& device, Lane& waits, OwnKernel own);
+bool moves_towards(DeviceState& device, const Awaited& awaited, OwnKernel own);
+
 /// The device stands still and no queued task of it records `awaited`; that it has not been recorded meanwhile the caller
 /// asks behind this.
 bool nobody_records(DeviceState& device, const Awaited& awaited);

@@ -49,8 +49,10 @@ class Machine {
   virtual void wait_for_room(const std::function<bool()>& has_room) = 0;
   virtual void room_made() = 0;
   /// Something has changed that no task of the device's did: a host has published something itself, another device has
-  /// moved, or one of its lanes has begun to wait for another device. Who waits looks again.
+  /// moved. Who waits looks again.
   virtual void look_again() = 0;
+  /// A lane has begun to wait for another device: who waits here has that one moved, however busy this one is.
+  virtual void waits_abroad() = 0;
   /// `other`, whose lanes wait for this device, is waited for by a host. In virtual time: moves, on a thread of its own, until
   /// something comes of it there.
   virtual void move_for(std::weak_ptr<DeviceState> other) = 0;

@@ -46,7 +46,7 @@ class SimMachine final : public Machine {
     const auto done = [&] { return completion.signal.done(); };
     const std::uint64_t until = timeout ? now_ns() + static_cast<std::uint64_t>(timeout->count()) : kNever;
     const BlockedHost blocked(device_);
-    return drive(done, until, mode == HostMode::patient);
+    return drive(done, &completion, until, mode == HostMode::patient);
   }
 
   // The host function runs in the loop, at its virtual end.
@@ -60,7 +60,7 @@ class SimMachine final : public Machine {
   void wait_for_room(const std::function<bool()>& has_room) override {
     const BlockedHost blocked(device_);
     room_sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    while (!drive(has_room, kNever, false)) {
+    while (!drive(has_room, nullptr, kNever, false)) {
     }
     room_sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
@@ -74,6 +74,7 @@ class SimMachine final : public Machine {
     ++submissions_;
     changed_.notify_all();
   }
+  void waits_abroad() override {}
   void move_for(std::weak_ptr<DeviceState> other) override { mover_.request(std::move(other)); }
 
   // One thing happens, here or on a device that lanes wait for.
@@ -132,6 +133,7 @@ class SimMachine final : public Machine {
     std::unique_lock lock(mutex_);
     if (driving_) return false;  // whoever drives, this thread perhaps, goes on
     take_wheel(lock);
+    looked_ = std::max(looked_, Wall::now() - std::chrono::milliseconds(1));
     bool late = false;
     bool happened = step(kNever, OwnKernel::goes_on, late);
     if (!happened) {
@@ -199,7 +201,7 @@ class SimMachine final : public Machine {
   // One host at a time runs the loop; others sleep until it leaves it or their own wait is over. False: `until` has come, or
   // the loop stands in a host function for longer than callback_stall_ms, or it is `patient` and the caller is to look.
   template <class Done>
-  bool drive(const Done& done, std::uint64_t until, bool patient) {
+  bool drive(const Done& done, const Awaited* awaited, std::uint64_t until, bool patient) {
     std::vector<std::shared_ptr<DeviceState>> others;  // let go without the lock
     std::unique_lock lock(mutex_);
     bool dry = false;               // nothing can happen unless another host submits something
@@ -208,6 +210,7 @@ class SimMachine final : public Machine {
     bool away = false;              // another device is what moves, or has moved, without a submission here
     Wall::time_point away_since;
     std::uint64_t away_at = 0;
+    bool begun = false;
     while (!done()) {
       if (now_ns() > until) return false;
       if (driving_) {
@@ -216,15 +219,20 @@ class SimMachine final : public Machine {
       }
       const std::uint64_t submitted = submissions_;
       take_wheel(lock);
+      if (!std::exchange(begun, true)) looked_ = Wall::now();
       bool late = false;
       while (!done() && !late && step(until, OwnKernel::waits, late)) tell_late();
       const bool over = done();
       std::optional<Stuck> stuck;
       if (!over && !late) stuck = look_dry();
-      if (!over) others = moving_towards(device_, OwnKernel::waits);
+      bool holds = true;  // the deadline, now
+      if (!over) {
+        others = moving_towards(device_, OwnKernel::waits);
+        holds = others.empty() || (late && !moves_towards(device_, *awaited, OwnKernel::waits)) || !gives_way(until);
+      }
       leave_wheel(lock);
       if (over) return true;
-      if (late && others.empty() && !any_ready()) {
+      if (late && holds && !any_ready()) {
         pass_to(until);
         return done();
       }
@@ -233,8 +241,8 @@ class SimMachine final : public Machine {
         if (!std::exchange(away, true) || away_at != submitted) away_since = Wall::now();
         away_at = submitted;
         if (patient && until == kNever && Wall::now() - away_since >= patience()) return done();
-        if (until != kNever && Wall::now() - away_since >= std::max<Nanoseconds>(patience(), Nanoseconds(until - now_ns()))) {
-          pass_to(until);  // the two clocks have nothing in common: the deadline passes by the real one
+        if (until != kNever && holds && moments_.empty()) {
+          pass_to(until);
           return done();
         }
         lock.unlock();
@@ -289,9 +297,10 @@ class SimMachine final : public Machine {
     const bool now = !moments_.empty() && moments_.top().at <= now_ns();
     if (!now && start_launches()) return true;
     if (moments_.empty()) return false;
-    if (!now && moments_.top().owner) {
-      const Left left = beside_timers(own);
-      if (left != Left::timers) return left == Left::again;
+    if (moments_.top().owner) {
+      if (before_timer()) return true;
+      if (moments_.top().at <= until && moves_towards(device_, *moments_.top().lane, own) && gives_way(moments_.top().at)) return false;
+      if (any_ready()) return true;  // what it waits for has come meanwhile
     }
     if (moments_.top().at > until) {
       late = true;
@@ -300,7 +309,6 @@ class SimMachine final : public Machine {
     const Moment moment = moments_.top();
     moments_.pop();
     if (moment.owner) --timers_;
-    held_ = false;
     if (moment.owner && !in_park(*moment.lane, moment.park)) return true;  // its wait was over before
     pass_to(moment.at);
     if (moment.owner) {
@@ -311,25 +319,33 @@ class SimMachine final : public Machine {
     return true;
   }
 
-  // A time-out is what happens next. If nothing else is left, streams that wait for each other without any need not see it pass.
-  // And another device that moves towards what streams wait for comes first, for as long as the time-out would be in real time.
-  enum class Left { timers, again, elsewhere };
-  Left beside_timers(OwnKernel own) {
-    bool over = false;  // waits that were so before they timed out
+  // A time-out is what happens next, unless its wait is over. If nothing else is left, streams that wait for each other without
+  // any need not see it pass. True: look again.
+  bool before_timer() {
+    bool over = false;
     for (; !moments_.empty() && moments_.top().owner && !in_park(*moments_.top().lane, moments_.top().park); over = true) {
       moments_.pop();
       --timers_;
     }
-    if (over) return Left::again;
-    if (moments_.size() == timers_ && std::exchange(looked_at_, activity()) != activity()) {
-      const std::optional<Stuck> stuck = look();
-      if (stuck && stuck->certain) return Left::again;
+    if (over) return true;
+    if (moments_.size() != timers_ || std::exchange(looked_at_, activity()) == activity()) return false;
+    const std::optional<Stuck> stuck = look();
+    return stuck && stuck->certain;
+  }
+
+  // By the driver, while another device moves towards what waits until `at`. Two clocks have nothing in common: it may, for as long
+  // as that is in real time; but only what has passed while hosts looked counts, since only then does virtual time move there.
+  bool gives_way(std::uint64_t at) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(held_at_, submissions_) != submissions_) {
+        held_from_ = now_ns();
+        held_for_ = {};
+      }
     }
-    const bool held = !moving_towards(device_, own).empty();
-    if (held && !std::exchange(held_, true)) held_since_ = Wall::now();
-    held_ = held && Wall::now() - held_since_ < std::max<Nanoseconds>(patience(), Nanoseconds(moments_.top().at - now_ns()));
-    if (held_) return Left::elsewhere;
-    return any_ready() ? Left::again : Left::timers;  // it may have come meanwhile
+    const Wall::time_point before = std::exchange(looked_, Wall::now());
+    held_for_ += std::max<Nanoseconds>(Nanoseconds(0), looked_ - before);
+    return held_for_ < std::max<Nanoseconds>(patience(), Nanoseconds(at - std::min(at, held_from_)));
   }
 
   std::chrono::milliseconds patience() const { return std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms)); }
@@ -519,8 +535,10 @@ class SimMachine final : public Machine {
   std::priority_queue<Moment> moments_;
   std::size_t timers_ = 0;        // among them
   std::uint64_t looked_at_ = 0;   // activity when only timers were left
-  bool held_ = false;             // the next gives way to another device
-  Wall::time_point held_since_;
+  std::uint64_t held_at_ = 0;     // since so many submissions, time-outs have given way to another device
+  std::uint64_t held_from_ = 0;   // from this moment on
+  Nanoseconds held_for_{};        // so long in real time
+  Wall::time_point looked_;       // up to here
   std::vector<Engine> engines_;
 
   Mover mover_{*this};  // ends first

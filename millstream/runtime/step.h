@@ -36,7 +36,7 @@ Admission wait_for(Lane& lane, Task& task, Awaited& on, std::uint64_t timeout_ns
   device.lanes_parked.fetch_add(1, std::memory_order_seq_cst);
   if (lane.park_abroad) {
     device.lanes_abroad.fetch_add(1, std::memory_order_seq_cst);
-    device.machine->look_again();  // a busy device does not of itself
+    device.machine->waits_abroad();
   }
   if (park(lane)) return Admission::parked;  // it is somebody else's
   device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);

@@ -711,5 +711,134 @@ TEST(AWaitWithADeadline, GivesWayThoughItsDeviceHasAKernelThatEndsBehindIt) {
   }
 }
 
+// By nanoseconds: a kernel of another stream that ends with the deadline, and before and behind it.
+TEST(AWaitWithADeadline, GivesWayWhateverElseHappensAtThatMoment) {
+  KernelFunction kernel = kNothing;
+  kernel.virtual_us = 100;
+  for (const BackendId backend : {BackendId::sim, BackendId::cpu}) {
+    for (const bool ends_first : {true, false}) {
+      for (int ns = 90'000; ns <= 110'000; ns += 500) {
+        Devices all({BackendId::sim, backend}, kPatient);
+        Stream second = std::move(*all.devices[0].primary().create_stream({}));
+        Stream& runs = ends_first ? all.streams[0] : second;
+        Stream& waits = ends_first ? second : all.streams[0];
+        for (int i = 0; i < 3; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+        EXPECT_OK(all.streams[1].record(all.events[1]));
+        EXPECT_OK(runs.launch(kernel, {}, {}));
+        EXPECT_OK(waits.wait(all.events[1], std::chrono::nanoseconds(ns)));
+        EXPECT_OK(waits.synchronize());
+        EXPECT_OK(runs.synchronize());
+      }
+    }
+  }
+}
+
+// The deadlines of two streams, which another device keeps waiting, and behind them a kernel and the host's own deadline.
+TEST(AHostsDeadline, PassesBehindWhatComesBeforeIt) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu});
+    KernelFunction kernel = kNothing;
+    kernel.virtual_us = 10'000;
+    Bodies bodies;
+    std::atomic<bool> over{false};
+    EXPECT_OK(bodies.launch(all.streams[1], [&over]() -> Result<void> {
+      until_is_set(&over);
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    Stream second = std::move(*all.devices[0].primary().create_stream({})), runs = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(all.streams[0].wait(all.events[1], milliseconds(1)));
+    EXPECT_OK(second.wait(all.events[1], milliseconds(2)));
+    EXPECT_OK(runs.launch(kernel, {}, {}));
+    EXPECT_OK(runs.synchronize(milliseconds(50)));
+    EXPECT_CODE(wait_timeout, second.synchronize(milliseconds(50)));
+    EXPECT_CODE(wait_timeout, all.streams[0].synchronize(milliseconds(50)));
+    over = true;
+  });
+}
+
+TEST(AWaitWithADeadline, GivesWayOnlyForTimeInWhichAHostLooks) {
+  Devices all({BackendId::sim, BackendId::sim});
+  for (int i = 0; i < 300; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+  EXPECT_OK(all.streams[1].record(all.events[1]));
+  EXPECT_OK(all.streams[0].wait(all.events[1], milliseconds(10)));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(*all.streams[0].query());
+    std::this_thread::sleep_for(milliseconds(100));  // longer than any patience here
+  }
+  while (!*all.streams[0].query()) std::this_thread::yield();
+  EXPECT_OK(all.streams[0].synchronize());
+}
+
+TEST(AWaitWithADeadline, GivesWayOnlyToWhatItWaitsFor) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, kPatient);
+    KernelFunction kernel = kNothing;
+    kernel.virtual_us = 10'000;
+    Bodies bodies;
+    std::atomic<bool> over{false};
+    EXPECT_OK(bodies.launch(all.streams[1], [&over]() -> Result<void> {
+      until_is_set(&over);
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));  // and nobody waits for this stream
+    Stream waits = std::move(*all.devices[0].primary().create_stream({})), runs = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(waits.wait(all.events[0], milliseconds(1)));
+    EXPECT_OK(runs.launch(kernel, {}, {}));
+    EXPECT_CODE(sync_timeout, runs.synchronize(milliseconds(5)));
+    EXPECT_OK(runs.synchronize());
+    EXPECT_CODE(wait_timeout, waits.synchronize());
+    over = true;
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+// Not each in its turn: that would take over a minute here.
+TEST(DeadlinesOfManyStreams, GiveWayTogether) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, 200);
+    Bodies bodies;
+    std::atomic<bool> over{false};
+    EXPECT_OK(bodies.launch(all.streams[1], [&over]() -> Result<void> {
+      until_is_set(&over);
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    std::vector<Stream> streams;
+    for (int i = 0; i < 400; ++i) {
+      streams.push_back(std::move(*all.devices[0].primary().create_stream({})));
+      EXPECT_OK(streams.back().wait(all.events[1], std::chrono::microseconds(100 + i)));
+    }
+    EXPECT_CODE(wait_timeout, streams.back().synchronize());
+    EXPECT_EQ(std::uint64_t{499}, all.devices[0].now_ns() / 1000);
+    over = true;
+  });
+}
+
+// What a stream waits for comes from another of its device, or from its own device over the other one.
+TEST(AWaitWithADeadline, GivesWayThroughStreamsOfItsOwnDevice) {
+  for (const bool over_the_other : {false, true}) {
+    within(seconds(60), [&] {
+      Devices all({BackendId::sim, BackendId::sim, BackendId::cpu}, kPatient);
+      Stream waits = std::move(*all.devices[0].primary().create_stream({}));
+      Bodies bodies;
+      EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(20));
+        return {};
+      }));
+      EXPECT_OK(all.streams[2].record(all.events[2]));
+      EXPECT_OK(all.streams[0].wait(all.events[2]));
+      EXPECT_OK(all.streams[0].record(all.events[0]));
+      if (over_the_other) {
+        EXPECT_OK(all.streams[1].wait(all.events[0]));
+        EXPECT_OK(all.streams[1].record(all.events[1]));
+      }
+      EXPECT_OK(waits.wait(over_the_other ? all.events[1] : all.events[0], milliseconds(1)));
+      EXPECT_OK(waits.synchronize(milliseconds(2)));
+    });
+  }
+}
+
 }  // namespace
 }  // namespace millstream
