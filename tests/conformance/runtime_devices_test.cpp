@@ -2,6 +2,8 @@
 // Devices that wait for each other, on one back-end and on two: nobody hangs, and nobody is told of a deadlock that is none.
 #include "tests/conformance/runtime_waits.h"
 
+#include <sys/resource.h>
+
 #include <limits>
 
 namespace millstream {
@@ -124,6 +126,11 @@ struct Devices {
   ~Devices() {
     events.clear();
     streams.clear();
+    for (const Device& device : devices) {
+      if (device.state()->lanes_parked == 0) {
+        EXPECT_EQ(0u, device.state()->lanes_abroad.load());
+      }
+    }
   }
   /// Behind what is queued: each waits for its event of the next.
   void chain() {
@@ -164,6 +171,13 @@ TEST(ThreeDevices, WaitForWhatRunsOnTheLast) {
   }
 }
 
+// Of all threads of the process, so far.
+long wake_ups() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nvcsw;
+}
+
 TEST(ADeviceThatWaitsForAnother, SleepsMeanwhile) {
   for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
     within(seconds(60), [&] {
@@ -179,7 +193,11 @@ TEST(ADeviceThatWaitsForAnother, SleepsMeanwhile) {
       EXPECT_OK(all.streams[0].wait(all.events[1]));
       std::thread host([&] { EXPECT_OK(all.streams[1].synchronize()); });
       while (!begun) std::this_thread::yield();
+      const long before = wake_ups();
       EXPECT_LT(cpu_time_of([&] { EXPECT_OK(all.streams[0].synchronize()); }), CLOCKS_PER_SEC / 10);
+      if (backend == BackendId::cpu) {
+        EXPECT_LT(wake_ups() - before, 250);  // it looks every 16 ms
+      }
       host.join();
     });
   }

@@ -115,6 +115,7 @@ class Program {
     out.trace = state->trace.take();
     if (wrong_codes_ != 0) note("a call from a host function did not fail with in_callback");
     if (state->lanes_parked.load() != 0 || state->hosts_blocked.load() != 0) note("the device counts parked streams or blocked hosts at its end");
+    if (state->lanes_abroad.load() != 0) note("the device counts streams that wait for another device, of which there is none");
     if (state->event_ids.in_use() != 0) note(fmt::format("{} event ids are in use at the end", state->event_ids.in_use()));
     if (state->notify_numbers.in_use() != 0) note("notify numbers are in use at the end");
     if (state->stream_numbers.in_use() != 0) note(fmt::format("{} stream numbers are in use at the end", state->stream_numbers.in_use()));
