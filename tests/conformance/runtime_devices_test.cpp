@@ -858,5 +858,226 @@ TEST(AWaitWithADeadline, GivesWayThroughStreamsOfItsOwnDevice) {
   }
 }
 
+// A device that is at work until the host says so, and then has recorded its event.
+class AtWork {
+ public:
+  AtWork(Devices& all, std::size_t i) {
+    EXPECT_OK(bodies_.launch(all.streams[i], [this]() -> Result<void> {
+      until_is_set(&over);
+      return {};
+    }));
+    EXPECT_OK(all.streams[i].record(all.events[i]));
+  }
+  std::atomic<bool> over{false};
+
+ private:
+  Bodies bodies_;
+};
+
+// The wait that had it is over, and the stream waits without one now.
+TEST(AWaitWithADeadline, HoldsUpNothingWhenItIsOver) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, kPatient);
+    AtWork busy(all, 1);
+    KernelFunction kernel = kNothing;
+    kernel.virtual_us = 10'000;
+    Stream records = std::move(*all.devices[0].primary().create_stream({})), runs = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(all.streams[0].wait(all.events[0], milliseconds(1)));
+    EXPECT_FALSE(*all.streams[0].query());
+    EXPECT_OK(records.record(all.events[0]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_OK(runs.launch(kernel, {}, {}));
+    EXPECT_OK(runs.synchronize());
+    busy.over = true;
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(ACycle, IsToldAtOnceBesideADeadlineAndOneThatIsOver) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim});
+    Context context = all.devices[0].primary();
+    const auto stream = [&] { return std::move(*context.create_stream({})); };
+    const auto latch = [&] { return std::move(*context.create_event(Event::Kind::latch, {})); };
+    Stream a = stream(), b = stream(), c = stream(), d = stream();
+    Event over = latch(), of_b = latch(), of_c = latch(), never = latch();
+    EXPECT_OK(a.wait(over, milliseconds(1)));
+    EXPECT_FALSE(*a.query());
+    EXPECT_OK(b.record(over));
+    EXPECT_OK(a.synchronize());
+    EXPECT_OK(d.wait(never, seconds(20)));
+    EXPECT_OK(b.wait(of_c));
+    EXPECT_OK(b.record(of_b));
+    EXPECT_OK(c.wait(of_b));
+    EXPECT_OK(c.record(of_c));
+    EXPECT_CODE(deadlock, b.synchronize());
+    EXPECT_LT(all.devices[0].now_ns(), std::uint64_t{1'000'000'000});
+    EXPECT_OK(d.abort());
+  });
+}
+
+TEST(AWaitWithADeadline, GivesWayForAsLongHoweverMuchTimeHasPassedBefore) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu});
+    AtWork busy(all, 1);
+    KernelFunction kernel = kNothing;
+    kernel.virtual_us = 1e9;
+    EXPECT_OK(all.streams[0].launch(kernel, {}, {}));
+    EXPECT_OK(all.streams[0].wait(all.events[1], milliseconds(1)));
+    EXPECT_CODE(wait_timeout, all.streams[0].synchronize());
+    busy.over = true;
+  });
+}
+
+TEST(AWaitWithADeadline, GivesWayAfterOneThatHasPassed) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, 300);
+    {
+      AtWork busy(all, 1);
+      EXPECT_OK(all.streams[0].wait(all.events[1], milliseconds(1)));
+      EXPECT_CODE(wait_timeout, all.streams[0].synchronize());
+      busy.over = true;
+      EXPECT_OK(all.streams[1].synchronize());
+    }
+    Event e = std::move(*all.devices[1].primary().create_event(Event::Kind::latch, {}));
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(20));
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(e));
+    EXPECT_OK(all.streams[0].wait(e, milliseconds(1)));
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+// It waits for a device that stands still, and another stream for one that is at work.
+TEST(AWaitWithADeadline, GivesWayToNoDeviceThatOthersWaitFor) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu, BackendId::cpu}, kPatient);
+    AtWork busy(all, 2);
+    EXPECT_OK(all.streams[0].wait(all.events[2]));
+    Stream waits = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(waits.wait(all.events[1], milliseconds(1)));
+    EXPECT_CODE(wait_timeout, waits.synchronize());
+    busy.over = true;
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+TEST(AWaitWithADeadline, GivesWayThroughANotify) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, kPatient);
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(20));
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    Notify n = std::move(*all.devices[0].primary().create_notify());
+    Stream waits = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_OK(all.streams[0].record(n));
+    EXPECT_OK(waits.wait(n, milliseconds(1)));
+    EXPECT_OK(waits.synchronize());
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
+// A tape waits for a device that waits for another stream of the tape's own, which waits for what is at work.
+TEST(AHostsDeadline, GivesWayThroughAModelAndBack) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim, BackendId::cpu}, kPatient);
+    Context context = all.devices[0].primary();
+    Recording recording(context);
+    Stream tape = recording.bound(StreamRole::head), asks = std::move(*context.create_stream({}));
+    EXPECT_OK(tape.wait(all.events[1]));
+    EXPECT_OK(tape.launch(kNothing, {}, {}));
+    recording.finish(tape);
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(20));
+      return {};
+    }));
+    EXPECT_OK(all.streams[2].record(all.events[2]));
+    EXPECT_OK(all.streams[0].wait(all.events[2]));
+    EXPECT_OK(all.streams[0].record(all.events[0]));
+    EXPECT_OK(all.streams[1].wait(all.events[0]));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(recording.model.execute_async(asks));
+    EXPECT_OK(asks.synchronize(milliseconds(1)));
+  });
+}
+
+TEST(AHostThatSleeps, LeavesTheCore) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::cpu});
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[0], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(300));
+      return {};
+    }));
+    EXPECT_LT(cpu_time_of([&] { EXPECT_OK(all.streams[0].synchronize()); }), CLOCKS_PER_SEC / 20);
+  });
+}
+
+TEST(AHostThatWaitsForAnEvent, LeavesTheCoreBesideADeviceThatMoves) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, 2000);
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(500));
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    EXPECT_OK(all.streams[0].record(all.events[0]));
+    EXPECT_LT(cpu_time_of([&] { EXPECT_OK(all.events[0].synchronize()); }), CLOCKS_PER_SEC / 10);
+  });
+}
+
+// Nothing moves there yet, and nobody else drives it then.
+TEST(AHostThatWaits, MovesADeviceOfItsOwnKindThatIsGivenSomethingLater) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim}, kPatient);
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    std::thread host([&] { EXPECT_OK(all.streams[0].synchronize()); });
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    host.join();
+  });
+}
+
+// The tapes of a model that runs there are no streams that have something queued.
+TEST(ADeviceThatRunsAModel, IsMoving) {
+  for (const BackendId backend : {BackendId::cpu, BackendId::sim}) {
+    within(seconds(60), [&] {
+      Devices all({backend, backend});
+      Context context = all.devices[1].primary();
+      Recording recording(context);
+      Stream tape = recording.bound(StreamRole::head), other = std::move(*context.create_stream({}));
+      Bodies bodies;
+      EXPECT_OK(bodies.launch(tape, []() -> Result<void> {
+        std::this_thread::sleep_for(milliseconds(300));  // longer than any patience here
+        return {};
+      }));
+      recording.finish(tape);
+      // It has looked for what is left to happen before, and found nothing.
+      Event latch = std::move(*context.create_event(Event::Kind::latch, {}));
+      EXPECT_OK(other.wait(latch));
+      EXPECT_CODE(sync_timeout, other.synchronize(milliseconds(1)));
+      EXPECT_OK(all.streams[1].record(latch));
+      EXPECT_OK(other.synchronize());
+      EXPECT_OK(recording.model.execute_async(all.streams[1]));
+      EXPECT_OK(all.streams[1].record(all.events[1]));
+      EXPECT_OK(all.streams[0].wait(all.events[1]));
+      std::thread host([&] { EXPECT_OK(all.streams[1].synchronize()); });
+      EXPECT_OK(all.streams[0].synchronize());
+      host.join();
+    });
+  }
+}
+
 }  // namespace
 }  // namespace millstream
