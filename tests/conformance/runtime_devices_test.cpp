@@ -1009,6 +1009,35 @@ TEST(AHostsDeadline, GivesWayThroughAModelAndBack) {
   });
 }
 
+// A tape with a deadline waits for one that waits for one that has not begun: what begins it waits for another device.
+TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::cpu}, kPatient);
+    Context context = all.devices[0].primary();
+    Recording recording(context);
+    Stream waits = recording.bound(StreamRole::head), between = recording.bound(StreamRole::head), begins = recording.bound(StreamRole::head);
+    Stream last = recording.bound(StreamRole::activated);
+    Event site = std::move(*context.create_event(Event::Kind::snapshot, {}));
+    Notify n = std::move(*context.create_notify());
+    EXPECT_OK(last.record(site));
+    EXPECT_OK(begins.wait(all.events[1]));
+    EXPECT_OK(Tape(begins).activate(last));
+    EXPECT_OK(between.wait(site));
+    EXPECT_OK(between.record(n));
+    EXPECT_OK(waits.wait(n, milliseconds(1)));
+    recording.finish(begins);
+    Bodies bodies;
+    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
+      std::this_thread::sleep_for(milliseconds(20));
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    Stream asks = std::move(*context.create_stream({}));
+    EXPECT_OK(recording.model.execute_async(asks));
+    EXPECT_OK(asks.synchronize());
+  });
+}
+
 TEST(AHostThatSleeps, LeavesTheCore) {
   within(seconds(60), [&] {
     Devices all({BackendId::cpu});
