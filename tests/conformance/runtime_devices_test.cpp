@@ -643,6 +643,37 @@ void until_is_set(void* flag) {
   while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::sleep_for(milliseconds(1));
 }
 
+// A device that is at work until the host says so, and then has recorded its event.
+class AtWork {
+ public:
+  AtWork(Devices& all, std::size_t i) {
+    EXPECT_OK(bodies_.launch(all.streams[i], [this]() -> Result<void> {
+      until_is_set(&over);
+      return {};
+    }));
+    EXPECT_OK(all.streams[i].record(all.events[i]));
+  }
+  std::atomic<bool> over{false};
+
+ private:
+  Bodies bodies_;
+};
+
+// A device that records its event so much later.
+class SlowRecord {
+ public:
+  SlowRecord(Devices& all, std::size_t i, milliseconds after) {
+    EXPECT_OK(bodies_.launch(all.streams[i], [after]() -> Result<void> {
+      std::this_thread::sleep_for(after);
+      return {};
+    }));
+    EXPECT_OK(all.streams[i].record(all.events[i]));
+  }
+
+ private:
+  Bodies bodies_;
+};
+
 TEST(ADeviceOfVirtualTime, MovesThoughADeviceThatWaitsForItIsBusy) {
   const std::vector<std::vector<BackendId>> chains = {
       {BackendId::cpu, BackendId::sim}, {BackendId::cpu, BackendId::cpu, BackendId::sim}, {BackendId::sim, BackendId::cpu, BackendId::sim}};
@@ -711,12 +742,7 @@ TEST(AWaitWithADeadline, GivesWayThoughItsDeviceHasAKernelThatEndsBehindIt) {
       within(seconds(60), [&] {
         Devices all({BackendId::sim, backend}, kPatient);
         Stream other = std::move(*all.devices[0].primary().create_stream({}));
-        Bodies bodies;
-        EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
-          std::this_thread::sleep_for(milliseconds(20));
-          return {};
-        }));
-        EXPECT_OK(all.streams[1].record(all.events[1]));
+        SlowRecord slow(all, 1, milliseconds(20));
         EXPECT_OK(other.launch(long_kernel, {}, {}));
         EXPECT_OK(whose == Whose::stream ? all.streams[0].wait(all.events[1], milliseconds(1)) : all.streams[0].wait(all.events[1]));
         EXPECT_OK(all.streams[0].record(all.events[0]));
@@ -757,13 +783,7 @@ TEST(AHostsDeadline, PassesBehindWhatComesBeforeIt) {
     Devices all({BackendId::sim, BackendId::cpu});
     KernelFunction kernel = kNothing;
     kernel.virtual_us = 10'000;
-    Bodies bodies;
-    std::atomic<bool> over{false};
-    EXPECT_OK(bodies.launch(all.streams[1], [&over]() -> Result<void> {
-      until_is_set(&over);
-      return {};
-    }));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
+    AtWork busy(all, 1);
     Stream second = std::move(*all.devices[0].primary().create_stream({})), runs = std::move(*all.devices[0].primary().create_stream({}));
     EXPECT_OK(all.streams[0].wait(all.events[1], milliseconds(1)));
     EXPECT_OK(second.wait(all.events[1], milliseconds(2)));
@@ -771,7 +791,7 @@ TEST(AHostsDeadline, PassesBehindWhatComesBeforeIt) {
     EXPECT_OK(runs.synchronize(milliseconds(50)));
     EXPECT_CODE(wait_timeout, second.synchronize(milliseconds(50)));
     EXPECT_CODE(wait_timeout, all.streams[0].synchronize(milliseconds(50)));
-    over = true;
+    busy.over = true;
   });
 }
 
@@ -793,13 +813,7 @@ TEST(AWaitWithADeadline, GivesWayOnlyToWhatItWaitsFor) {
     Devices all({BackendId::sim, BackendId::cpu}, kPatient);
     KernelFunction kernel = kNothing;
     kernel.virtual_us = 10'000;
-    Bodies bodies;
-    std::atomic<bool> over{false};
-    EXPECT_OK(bodies.launch(all.streams[1], [&over]() -> Result<void> {
-      until_is_set(&over);
-      return {};
-    }));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
+    AtWork busy(all, 1);
     EXPECT_OK(all.streams[0].wait(all.events[1]));  // and nobody waits for this stream
     Stream waits = std::move(*all.devices[0].primary().create_stream({})), runs = std::move(*all.devices[0].primary().create_stream({}));
     EXPECT_OK(waits.wait(all.events[0], milliseconds(1)));
@@ -807,7 +821,7 @@ TEST(AWaitWithADeadline, GivesWayOnlyToWhatItWaitsFor) {
     EXPECT_CODE(sync_timeout, runs.synchronize(milliseconds(5)));
     EXPECT_OK(runs.synchronize());
     EXPECT_CODE(wait_timeout, waits.synchronize());
-    over = true;
+    busy.over = true;
     EXPECT_OK(all.streams[0].synchronize());
   });
 }
@@ -816,13 +830,7 @@ TEST(AWaitWithADeadline, GivesWayOnlyToWhatItWaitsFor) {
 TEST(DeadlinesOfManyStreams, GiveWayTogether) {
   within(seconds(60), [&] {
     Devices all({BackendId::sim, BackendId::cpu}, 200);
-    Bodies bodies;
-    std::atomic<bool> over{false};
-    EXPECT_OK(bodies.launch(all.streams[1], [&over]() -> Result<void> {
-      until_is_set(&over);
-      return {};
-    }));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
+    AtWork busy(all, 1);
     std::vector<Stream> streams;
     for (int i = 0; i < 400; ++i) {
       streams.push_back(std::move(*all.devices[0].primary().create_stream({})));
@@ -830,7 +838,7 @@ TEST(DeadlinesOfManyStreams, GiveWayTogether) {
     }
     EXPECT_CODE(wait_timeout, streams.back().synchronize());
     EXPECT_EQ(std::uint64_t{499}, all.devices[0].now_ns() / 1000);
-    over = true;
+    busy.over = true;
   });
 }
 
@@ -840,12 +848,7 @@ TEST(AWaitWithADeadline, GivesWayThroughStreamsOfItsOwnDevice) {
     within(seconds(60), [&] {
       Devices all({BackendId::sim, BackendId::sim, BackendId::cpu}, kPatient);
       Stream waits = std::move(*all.devices[0].primary().create_stream({}));
-      Bodies bodies;
-      EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
-        std::this_thread::sleep_for(milliseconds(20));
-        return {};
-      }));
-      EXPECT_OK(all.streams[2].record(all.events[2]));
+      SlowRecord slow(all, 2, milliseconds(20));
       EXPECT_OK(all.streams[0].wait(all.events[2]));
       EXPECT_OK(all.streams[0].record(all.events[0]));
       if (over_the_other) {
@@ -857,22 +860,6 @@ TEST(AWaitWithADeadline, GivesWayThroughStreamsOfItsOwnDevice) {
     });
   }
 }
-
-// A device that is at work until the host says so, and then has recorded its event.
-class AtWork {
- public:
-  AtWork(Devices& all, std::size_t i) {
-    EXPECT_OK(bodies_.launch(all.streams[i], [this]() -> Result<void> {
-      until_is_set(&over);
-      return {};
-    }));
-    EXPECT_OK(all.streams[i].record(all.events[i]));
-  }
-  std::atomic<bool> over{false};
-
- private:
-  Bodies bodies_;
-};
 
 // The wait that had it is over, and the stream waits without one now.
 TEST(AWaitWithADeadline, HoldsUpNothingWhenItIsOver) {
@@ -968,12 +955,7 @@ TEST(AWaitWithADeadline, GivesWayToNoDeviceThatOthersWaitFor) {
 TEST(AWaitWithADeadline, GivesWayThroughANotify) {
   within(seconds(60), [&] {
     Devices all({BackendId::sim, BackendId::cpu}, kPatient);
-    Bodies bodies;
-    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
-      std::this_thread::sleep_for(milliseconds(20));
-      return {};
-    }));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
+    SlowRecord slow(all, 1, milliseconds(20));
     Notify n = std::move(*all.devices[0].primary().create_notify());
     Stream waits = std::move(*all.devices[0].primary().create_stream({}));
     EXPECT_OK(all.streams[0].wait(all.events[1]));
@@ -994,12 +976,7 @@ TEST(AHostsDeadline, GivesWayThroughAModelAndBack) {
     EXPECT_OK(tape.wait(all.events[1]));
     EXPECT_OK(tape.launch(kNothing, {}, {}));
     recording.finish(tape);
-    Bodies bodies;
-    EXPECT_OK(bodies.launch(all.streams[2], []() -> Result<void> {
-      std::this_thread::sleep_for(milliseconds(20));
-      return {};
-    }));
-    EXPECT_OK(all.streams[2].record(all.events[2]));
+    SlowRecord slow(all, 2, milliseconds(20));
     EXPECT_OK(all.streams[0].wait(all.events[2]));
     EXPECT_OK(all.streams[0].record(all.events[0]));
     EXPECT_OK(all.streams[1].wait(all.events[0]));
@@ -1026,12 +1003,7 @@ TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
     EXPECT_OK(between.record(n));
     EXPECT_OK(waits.wait(n, milliseconds(1)));
     recording.finish(begins);
-    Bodies bodies;
-    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
-      std::this_thread::sleep_for(milliseconds(20));
-      return {};
-    }));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
+    SlowRecord slow(all, 1, milliseconds(20));
     Stream asks = std::move(*context.create_stream({}));
     EXPECT_OK(recording.model.execute_async(asks));
     EXPECT_OK(asks.synchronize());
@@ -1053,12 +1025,7 @@ TEST(AHostThatSleeps, LeavesTheCore) {
 TEST(AHostThatWaitsForAnEvent, LeavesTheCoreBesideADeviceThatMoves) {
   within(seconds(60), [&] {
     Devices all({BackendId::sim, BackendId::cpu}, 2000);
-    Bodies bodies;
-    EXPECT_OK(bodies.launch(all.streams[1], []() -> Result<void> {
-      std::this_thread::sleep_for(milliseconds(500));
-      return {};
-    }));
-    EXPECT_OK(all.streams[1].record(all.events[1]));
+    SlowRecord slow(all, 1, milliseconds(500));
     EXPECT_OK(all.streams[0].wait(all.events[1]));
     EXPECT_OK(all.streams[0].record(all.events[0]));
     EXPECT_LT(cpu_time_of([&] { EXPECT_OK(all.events[0].synchronize()); }), CLOCKS_PER_SEC / 10);
