@@ -988,7 +988,7 @@ TEST(AHostsDeadline, GivesWayThroughAModelAndBack) {
 
 // A tape with a deadline waits for one that waits for one that has not begun: what begins it waits for another device.
 TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
-  within(seconds(60), [&] {
+  for (const bool asker_goes : {false, true}) within(seconds(60), [&] {
     Devices all({BackendId::sim, BackendId::cpu}, kPatient);
     Context context = all.devices[0].primary();
     Recording recording(context);
@@ -1002,11 +1002,24 @@ TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
     EXPECT_OK(between.wait(site));
     EXPECT_OK(between.record(n));
     EXPECT_OK(waits.wait(n, milliseconds(1)));
+    Bodies bodies;
+    bool went_on = false;
+    EXPECT_OK(bodies.launch(waits, [&]() -> Result<void> {
+      went_on = true;
+      return {};
+    }));
     recording.finish(begins);
     SlowRecord slow(all, 1, milliseconds(20));
     Stream asks = std::move(*context.create_stream({}));
     EXPECT_OK(recording.model.execute_async(asks));
-    EXPECT_OK(asks.synchronize());
+    if (asker_goes) {  // nobody waits for the execution then
+      EXPECT_FALSE(*asks.query());
+      EXPECT_OK(asks.abort());
+      EXPECT_OK(recording.model.close());
+    } else {
+      EXPECT_OK(asks.synchronize());
+    }
+    EXPECT_TRUE(went_on);
   });
 }
 
