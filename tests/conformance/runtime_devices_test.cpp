@@ -646,31 +646,38 @@ void until_is_set(void* flag) {
 // A device that is at work until the host says so, and then has recorded its event.
 class AtWork {
  public:
-  AtWork(Devices& all, std::size_t i) {
+  AtWork(Devices& all, std::size_t i) : stream_(all.streams[i]) {
     EXPECT_OK(bodies_.launch(all.streams[i], [this]() -> Result<void> {
       until_is_set(&over);
       return {};
     }));
     EXPECT_OK(all.streams[i].record(all.events[i]));
   }
+  ~AtWork() {
+    over = true;
+    (void)stream_.synchronize();  // its kernel ends before what it calls
+  }
   std::atomic<bool> over{false};
 
  private:
+  Stream& stream_;
   Bodies bodies_;
 };
 
 // A device that records its event so much later.
 class SlowRecord {
  public:
-  SlowRecord(Devices& all, std::size_t i, milliseconds after) {
+  SlowRecord(Devices& all, std::size_t i, milliseconds after) : stream_(all.streams[i]) {
     EXPECT_OK(bodies_.launch(all.streams[i], [after]() -> Result<void> {
       std::this_thread::sleep_for(after);
       return {};
     }));
     EXPECT_OK(all.streams[i].record(all.events[i]));
   }
+  ~SlowRecord() { (void)stream_.synchronize(); }
 
  private:
+  Stream& stream_;
   Bodies bodies_;
 };
 
