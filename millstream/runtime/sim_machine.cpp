@@ -115,6 +115,32 @@ class SimMachine final : public Machine {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   static std::uint64_t ns(double us) { return static_cast<std::uint64_t>(std::llround(us * 1000)); }
 
+  // Of a host that waits here, in a list of them; with mutex_ held when it begins and ends.
+  class HostsDeadline {
+   public:
+    HostsDeadline(HostsDeadline*& first, std::uint64_t at) : at_(at), first_(first), next_(first) { first = this; }
+    HostsDeadline(const HostsDeadline&) = delete;
+    HostsDeadline& operator=(const HostsDeadline&) = delete;
+    ~HostsDeadline() {
+      HostsDeadline** mine = &first_;
+      while (*mine != this) mine = &(*mine)->next_;
+      *mine = next_;
+    }
+    // The first of the list that has not passed.
+    static std::uint64_t next(const HostsDeadline* first, std::uint64_t now) {
+      std::uint64_t next = kNever;
+      for (; first != nullptr; first = first->next_) {
+        if (first->at_ >= now) next = std::min(next, first->at_);
+      }
+      return next;
+    }
+
+   private:
+    const std::uint64_t at_;
+    HostsDeadline*& first_;
+    HostsDeadline* next_;
+  };
+
   bool drives() const { return driver_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
   void take_wheel(std::unique_lock<std::mutex>& lock) {
     driving_ = true;
@@ -132,11 +158,14 @@ class SimMachine final : public Machine {
   bool poll_once() {
     std::unique_lock lock(mutex_);
     if (driving_) return false;  // whoever drives, this thread perhaps, goes on
+    const std::uint64_t until = HostsDeadline::next(deadlines_, now_ns());
     take_wheel(lock);
     looked_ = std::max(looked_, Wall::now() - std::chrono::milliseconds(1));
     bool late = false;
-    bool happened = step(kNever, OwnKernel::goes_on, late);
-    if (!happened) {
+    bool happened = step(until, OwnKernel::goes_on, late);
+    if (late) {  // the host whose deadline is next says whether it passes
+      happened = !gives_way(until) && step(kNever, OwnKernel::goes_on, late);
+    } else if (!happened) {
       const std::optional<Stuck> stuck = look_dry();
       happened = stuck && stuck->certain;
     }
@@ -204,6 +233,7 @@ class SimMachine final : public Machine {
   bool drive(const Done& done, const Awaited* awaited, std::uint64_t until, bool patient) {
     std::vector<std::shared_ptr<DeviceState>> others;  // let go without the lock
     std::unique_lock lock(mutex_);
+    const HostsDeadline deadline(deadlines_, until);
     bool dry = false;               // nothing can happen unless another host submits something
     Wall::time_point dry_until;     // so long
     std::uint64_t dry_at = 0;       // since so many submissions
@@ -520,6 +550,7 @@ class SimMachine final : public Machine {
   std::condition_variable changed_;
   bool driving_ = false;
   std::uint64_t submissions_ = 0;
+  HostsDeadline* deadlines_ = nullptr;
   bool looking_ = false;           // who drives has found nothing that could happen
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> room_sleepers_{0};
