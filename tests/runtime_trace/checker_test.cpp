@@ -394,6 +394,25 @@ TEST(TraceChecker, AModelsWaitForWhatIsOutsidePassesBehindTheRecord) {
             "O5: task 0 (wait) of stream 1 in execution 1 of model 0 waits for record 61 of event 61, which nobody submitted");
 }
 
+// Its tape has nothing else, so the execution before ended with the same task; the failure is not that one's.
+TEST(TraceChecker, AModelsWaitForADroppedRecordPassesIfItFails) {
+  const TaskKind outside = TaskKind::outside_wait;
+  Trace t;
+  t.in(0).bind(1, true, {{outside, 0}}).out().submit(5, 0, kRecord, 60).run(5, 0, kRecord, 60);
+  t.in(0).asked(90).execute(1, 90).run(1, 0, outside, 60).over(90).out().submit(5, 1, kRecord, 61).host(Kind::dropping, 5);
+  t.events().back().sequence = 2;
+  t.drop(5, 1, kRecord, 61).in(0).asked(91).execute(2, 91);
+  const auto accepts = [&](bool fails) {
+    Trace all(t);
+    if (fails) all.add(Kind::failed, 1, 0, outside, 61);
+    all.run(1, 0, outside, 61).over(91);
+    for (TraceEvent& e : all.events()) e.event = e.kind == Kind::bound ? 1 : 60;
+    return all.refused(kPart);
+  };
+  EXPECT_EQ(accepts(false), "O5: task 0 (wait) of stream 1 in execution 2 of model 0 passes task 1 (record) of stream 5, which was dropped");
+  EXPECT_EQ(accepts(true), "accepted");
+}
+
 TEST(TraceChecker, AnExecutionThatIsGivenUpBeginsNothing) {
   Trace t;
   t.in(0).bind(1, true, {{kKernel, 0}, {kKernel, 0}, {kKernel, 0}}).asked(90).execute(1, 90).run(1, 0);

@@ -115,9 +115,10 @@ void ModelRules::add_to_run(const TraceEvent& e) {
       if (!waiting) runs.emplace_back().life.submitted = &e;
       runs.back().life.parked = &e;
       return;
-    default: {  // failed: while it ran, right at its virtual end, or before it was let run
-      const bool ran = last != nullptr && last->life.began != nullptr && last->life.submitted->sequence == e.sequence &&
-                       (open || last->life.failed == nullptr);
+    default: {  // failed: while it ran, right at its virtual end, or before it was let run, as waits only do
+      const bool waits = e.task == TaskKind::outside_wait || e.task == TaskKind::site_wait || e.task == TaskKind::notify_wait;
+      const bool ran = !waits && last != nullptr && last->life.began != nullptr && last->life.submitted->sequence == e.sequence &&
+                       last->life.submitted->execution == e.execution && (open || last->life.failed == nullptr);
       if (!ran && !waiting) runs.emplace_back().life.submitted = &e;
       runs.back().life.failed = &e;
       failed_[&e] = {{e.model_serial, e.stream_serial}, runs.size() - 1};
