@@ -987,6 +987,35 @@ TEST(AHostsDeadline, GivesWayThroughAModelAndBack) {
   }
 }
 
+// The host stands in a kernel of the other device, which waits for what comes behind the deadline.
+TEST(AHostsDeadline, HoldsItsDeviceNoLongerThanItGivesWay) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim}, 60);
+    KernelFunction kernel = kNothing;
+    kernel.virtual_us = 10'000;
+    Stream runs = std::move(*all.devices[0].primary().create_stream({}));
+    EXPECT_OK(runs.launch(kernel, {}, {}));
+    EXPECT_OK(runs.record(all.events[0]));
+    Bodies bodies;
+    std::atomic<bool> stands{false}, recorded{false};
+    EXPECT_OK(bodies.launch(all.streams[1], [&]() -> Result<void> {
+      stands = true;
+      until_is_set(&recorded);
+      return {};
+    }));
+    EXPECT_OK(all.streams[1].record(all.events[1]));
+    EXPECT_OK(all.streams[0].wait(all.events[1]));
+    std::thread asks([&] {
+      until_is_set(&stands);
+      while (!*all.events[0].query()) std::this_thread::sleep_for(milliseconds(1));
+      recorded = true;
+    });
+    EXPECT_CODE(sync_timeout, all.streams[0].synchronize(milliseconds(1)));
+    asks.join();
+    EXPECT_OK(all.streams[0].synchronize());
+  });
+}
+
 // A tape with a deadline waits for one that waits for one that has not begun: what begins it waits for another device.
 TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
   for (const bool asker_goes : {false, true}) within(seconds(60), [&] {
