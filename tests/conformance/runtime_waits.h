@@ -17,12 +17,12 @@ inline const KernelFunction kNothing{"nothing", [](const KernelCall&) -> Result<
 
 // Fails the test instead of hanging it; what hangs is left behind.
 template <class F>
-void within(seconds limit, F call) {
+void within(seconds limit, F call, const std::string& what = "it") {
   auto task = std::make_shared<std::packaged_task<void()>>(std::move(call));
   std::future<void> done = task->get_future();
   std::thread([task] { (*task)(); }).detach();
   if (done.wait_for(limit) == std::future_status::ready) return done.get();
-  std::fprintf(stderr, "it hangs\n");
+  std::fprintf(stderr, "%s hangs\n", what.c_str());
   std::abort();
 }
 

@@ -15,6 +15,7 @@ add_library(runtime_trace STATIC EXCLUDE_FROM_ALL runtime_trace/checker.cpp runt
 target_link_libraries(runtime_trace PUBLIC mst_flags mst_runtime fmt::fmt)
 mst_test(runtime_trace_test SOURCES runtime_trace/checker_test.cpp DEPS runtime LINK runtime_trace)
 mst_test(runtime_programs_test SOURCES runtime_trace/random_program_test.cpp DEPS runtime LINK runtime_trace)
+mst_test(runtime_device_programs_test SOURCES runtime_trace/random_devices_test.cpp DEPS runtime LINK runtime_trace)
 add_executable(runtime_chaos runtime_trace/chaos_main.cpp)
 target_link_libraries(runtime_chaos PRIVATE mst_flags mst_runtime runtime_trace)
 add_test(NAME runtime_chaos COMMAND runtime_chaos --seconds 20)
