@@ -195,8 +195,18 @@ std::string cycle_text(const std::vector<Parked>& parked, const std::vector<std:
 class Search {
  public:
   Search(DeviceState& here, OwnKernel own) : here_(here.id), own_(own) {}
-  std::vector<std::shared_ptr<DeviceState>> moving;
   bool comes_back = false;  // a lane elsewhere waits for what `here` records
+
+  // None found yet.
+  bool goes_on() const { return moving_.empty(); }
+  // Those it has looked at lie still all at once only if none has gone on since: what it saw last may have moved what it saw first.
+  std::vector<std::shared_ptr<DeviceState>> moving() const {
+    std::vector<std::shared_ptr<DeviceState>> out = moving_;
+    for (const auto& [device, activity] : looked_at_) {
+      if (out.empty() && device->machine->activity() != activity) out.push_back(device);
+    }
+    return out;
+  }
 
   // The device that records it, if anything moves there or a wait there ends by itself, and those that its lanes wait for. One
   // of virtual time that stands in the calling thread's kernel moves only if that goes on; of what other threads' kernels wait
@@ -206,6 +216,7 @@ class Search {
     if (home == 0 || home == here_ || !seen_.insert(home).second) return;
     const std::shared_ptr<DeviceState> other = device_of(home);
     if (!other || (own_ == OwnKernel::waits && !other->machine->may_wait())) return;
+    looked_at_.emplace_back(other, other->machine->activity());
     bool moves = !other->machine->quiescent();
     std::set<std::uint64_t> homes;
     for (const auto& context : other->live_contexts()) {
@@ -215,7 +226,7 @@ class Search {
         if (lane->parked_on != nullptr) homes.insert(lane->parked_on->home());
       }
     }
-    if (moves) moving.push_back(other);
+    if (moves) moving_.push_back(other);
     for (const std::uint64_t next : homes) add(next);
   }
 
@@ -223,6 +234,8 @@ class Search {
   const std::uint64_t here_;
   const OwnKernel own_;
   std::set<std::uint64_t> seen_;
+  std::vector<std::pair<std::shared_ptr<DeviceState>, std::uint64_t>> looked_at_;  // with their activity before
+  std::vector<std::shared_ptr<DeviceState>> moving_;
 };
 
 }  // namespace
@@ -259,7 +272,7 @@ std::optional<Stuck> find_stuck(DeviceState& device) {
     if (!parked[i].recorders.empty() || parked[i].execution) continue;
     Search search(device, OwnKernel::waits);
     search.add(parked[i].home);
-    if (!search.moving.empty()) continue;
+    if (!search.moving().empty()) continue;
     out.fingerprint = out.fingerprint * 1000003 + parked[i].lane->stream.number * 31 + parked[i].park + 1;
     add(i, Error{ErrorCode::deadlock, "DEADLOCK (suspected): " + parked[i].text}
                .note(fmt::format("no queued task of device {} records it, and none came in {} ms (`orphan_wait_ms`)", device.number,
@@ -281,7 +294,7 @@ std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, Ow
   }
   Search search(device, own);
   for (const std::uint64_t home : homes) search.add(home);
-  return std::move(search.moving);
+  return search.moving();
 }
 
 namespace {
@@ -290,7 +303,7 @@ namespace {
 bool moves_towards(DeviceState& device, const std::vector<Parked>& parked, std::vector<std::size_t> from, OwnKernel own) {
   Search search(device, own);
   std::vector<bool> seen(parked.size(), false);
-  for (std::size_t k = 0; k < from.size() && search.moving.empty(); ++k) {
+  for (std::size_t k = 0; k < from.size() && search.goes_on(); ++k) {
     const Parked& p = parked[from[k]];
     if (seen[from[k]]) continue;
     seen[from[k]] = true;
@@ -301,7 +314,7 @@ bool moves_towards(DeviceState& device, const std::vector<Parked>& parked, std::
       if (search.comes_back || parked[other].model == p.model) from.push_back(other);
     }
   }
-  return !search.moving.empty();
+  return !search.moving().empty();
 }
 
 }  // namespace
@@ -316,7 +329,8 @@ bool moves_towards(DeviceState& device, Lane& waits, OwnKernel own) {
   if (home != device.id) {
     Search search(device, own);
     search.add(home);
-    if (!search.moving.empty() || !search.comes_back) return !search.moving.empty();
+    const bool moves = !search.moving().empty();
+    if (moves || !search.comes_back) return moves;
   }
   const std::lock_guard control(device.control);
   const Survey all = survey(device);
@@ -333,6 +347,17 @@ bool moves_towards(DeviceState& device, const Awaited& awaited, OwnKernel own) {
   const Survey all = survey(device);
   const auto by = all.recorders.find(&awaited);
   return by != all.recorders.end() && moves_towards(device, all.parked, by->second, own);
+}
+
+std::size_t moving_lanes(DeviceState& device) {
+  std::size_t out = 0;
+  for (const auto& context : device.live_contexts()) {
+    for (const auto& lane : context->lanes()) {
+      const std::lock_guard parked(lane->park_lock);
+      out += is_moving(*lane) ? 1 : 0;
+    }
+  }
+  return out;
 }
 
 namespace {

@@ -40,6 +40,9 @@ std::vector<std::shared_ptr<DeviceState>> moving_towards(DeviceState& device, Ow
 bool moves_towards(DeviceState& device, Lane& waits, OwnKernel own);
 bool moves_towards(DeviceState& device, const Awaited& awaited, OwnKernel own);
 
+/// Lanes that have tasks and are not parked. One that another device has let go is among them before its machine hears of it.
+std::size_t moving_lanes(DeviceState& device);
+
 /// The device stands still and no queued task of it records `awaited`; that it has not been recorded meanwhile the caller
 /// asks behind this.
 bool nobody_records(DeviceState& device, const Awaited& awaited);

@@ -163,7 +163,7 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   std::mutex control;
   /// Host threads inside a blocking call.
   std::atomic<std::uint32_t> hosts_blocked{0};
-  /// Lanes that are parked, and those of them that wait for what another device records.
+  /// Lanes that are parked, and those that wait for what another device records, until the machine knows that they go on.
   std::atomic<std::uint32_t> lanes_parked{0}, lanes_abroad{0};
   std::atomic<std::uint64_t> error_order{0};
 

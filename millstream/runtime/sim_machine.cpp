@@ -258,7 +258,7 @@ class SimMachine final : public Machine {
       bool holds = true;  // the deadline, now
       if (!over) {
         others = moving_towards(device_, OwnKernel::waits);
-        holds = others.empty() || (late && !moves_towards(device_, *awaited, OwnKernel::waits)) || !gives_way(until);
+        holds = (others.empty() || (late && !moves_towards(device_, *awaited, OwnKernel::waits)) || !gives_way(until)) && !on_its_way();
       }
       leave_wheel(lock);
       if (over) return true;
@@ -329,7 +329,7 @@ class SimMachine final : public Machine {
     if (moments_.empty()) return false;
     if (moments_.top().owner) {
       if (before_timer()) return true;
-      if (moments_.top().at <= until && moves_towards(device_, *moments_.top().lane, own) && gives_way(moments_.top().at)) return false;
+      if (moments_.top().at <= until && ((moves_towards(device_, *moments_.top().lane, own) && gives_way(moments_.top().at)) || on_its_way())) return false;
       if (any_ready()) return true;  // what it waits for has come meanwhile
     }
     if (moments_.top().at > until) {
@@ -376,6 +376,17 @@ class SimMachine final : public Machine {
     const Wall::time_point before = std::exchange(looked_, Wall::now());
     held_for_ += std::max<Nanoseconds>(Nanoseconds(0), looked_ - before);
     return held_for_ < std::max<Nanoseconds>(patience(), Nanoseconds(at - std::min(at, held_from_)));
+  }
+
+  // By the driver: another device has let a lane go, which is not in the ready set yet. Who asks behind this whether any is ready
+  // misses none.
+  bool on_its_way() {
+    if (device_.lanes_abroad.load(std::memory_order_seq_cst) == 0) return false;
+    const std::size_t moving = moving_lanes(device_);
+    const std::lock_guard lock(ready_lock_);
+    std::size_t known = ready_.size() + moments_.size() - timers_;
+    for (const Engine& engine : engines_) known += engine.queue.size();
+    return moving > known;
   }
 
   std::chrono::milliseconds patience() const { return std::chrono::milliseconds(std::max(1u, profile_.orphan_wait_ms)); }

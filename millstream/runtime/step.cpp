@@ -156,8 +156,11 @@ void wake_all(Waiter* list) {
 void resume(Lane& lane) {
   DeviceState& device = lane.context.device;
   device.lanes_parked.fetch_sub(1, std::memory_order_seq_cst);
-  if (lane.park_abroad) device.lanes_abroad.fetch_sub(1, std::memory_order_seq_cst);
+  if (!lane.park_abroad) return device.machine->make_ready(lane);
+  // Counted until its machine knows of it, and the device may end meanwhile.
+  const std::shared_ptr<DeviceState> keeps = device.shared_from_this();
   device.machine->make_ready(lane);
+  device.lanes_abroad.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 bool unpark(Lane& lane, Wake why, std::optional<std::uint64_t> park, std::unique_ptr<Error> error) {
