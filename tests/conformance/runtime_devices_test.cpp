@@ -1015,6 +1015,35 @@ TEST(AHostsDeadline, HoldsItsDeviceNoLongerThanItGivesWay) {
   });
 }
 
+// Another host lets the lane go that is to record it: at each moment somebody knows of that lane, and here somebody always asks.
+TEST(AWaitWithADeadline, GivesWayWhileALaneIsLetGo) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim}, kPatient);
+    Context here = all.devices[0].primary();
+    Stream records = std::move(*here.create_stream({}));
+    Event first = std::move(*all.devices[1].primary().create_event(Event::Kind::snapshot, {})), second = std::move(*here.create_event(Event::Kind::snapshot, {}));
+    Bodies bodies;
+    std::atomic<bool> begun{false};
+    for (int round = 0; round < 2000 && !testing::Test::HasFailure(); ++round) {
+      begun = false;
+      EXPECT_OK(bodies.launch(all.streams[1], [&]() -> Result<void> {
+        begun = true;
+        return {};
+      }));
+      for (int i = 0; i < 5 + round % 10; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+      EXPECT_OK(all.streams[1].record(first));
+      EXPECT_OK(records.wait(first));
+      EXPECT_OK(records.record(second));
+      EXPECT_OK(all.streams[0].wait(second, milliseconds(1)));
+      std::thread moves([&] { EXPECT_OK(all.streams[1].synchronize()); });
+      while (!begun) continue;
+      while (!*all.streams[0].query()) continue;
+      EXPECT_OK(all.streams[0].synchronize());
+      moves.join();
+    }
+  });
+}
+
 // A tape with a deadline waits for one that waits for one that has not begun: what begins it waits for another device.
 TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
   for (const bool asker_goes : {false, true}) within(seconds(60), [&] {
