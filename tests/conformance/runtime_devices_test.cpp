@@ -1044,6 +1044,38 @@ TEST(AWaitWithADeadline, GivesWayWhileALaneIsLetGo) {
   });
 }
 
+// The last device comes to rest between two looks, of which the first is long: what it has let go on the device between, which was
+// looked at before it, is what moves.
+TEST(AWaitWithADeadline, GivesWayThoughWhatMovesComesToRestMeanwhile) {
+  within(seconds(60), [&] {
+    Devices all({BackendId::sim, BackendId::sim, BackendId::sim}, kPatient);
+    Event first = std::move(*all.devices[2].primary().create_event(Event::Kind::snapshot, {}));
+    Event second = std::move(*all.devices[1].primary().create_event(Event::Kind::snapshot, {}));
+    Context looked_at_later = std::move(*all.devices[1].create_context());
+    std::vector<Stream> idle;
+    for (int i = 0; i < 1000; ++i) idle.push_back(std::move(*looked_at_later.create_stream({})));
+    Bodies bodies;
+    std::atomic<bool> begun{false};
+    for (int round = 0; round < 200 && !testing::Test::HasFailure(); ++round) {
+      begun = false;
+      EXPECT_OK(bodies.launch(all.streams[2], [&]() -> Result<void> {
+        begun = true;
+        std::this_thread::sleep_for(std::chrono::microseconds(2000 + 7 * round));  // the others have parked by then
+        return {};
+      }));
+      EXPECT_OK(all.streams[2].record(first));
+      EXPECT_OK(all.streams[1].wait(first));
+      EXPECT_OK(all.streams[1].record(second));
+      EXPECT_OK(all.streams[0].wait(second, milliseconds(1)));
+      std::thread moves([&] { EXPECT_OK(all.streams[2].synchronize()); });
+      while (!begun) continue;
+      while (!*all.streams[0].query()) continue;
+      EXPECT_OK(all.streams[0].synchronize());
+      moves.join();
+    }
+  });
+}
+
 // A tape with a deadline waits for one that waits for one that has not begun: what begins it waits for another device.
 TEST(AWaitWithADeadline, GivesWayThroughATapeThatHasNotBegun) {
   for (const bool asker_goes : {false, true}) within(seconds(60), [&] {
