@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include <csignal>
 #include <limits>
 
 namespace millstream {
@@ -1015,7 +1016,10 @@ TEST(AHostsDeadline, HoldsItsDeviceNoLongerThanItGivesWay) {
   });
 }
 
-// Another host lets the lane go that is to record it: at each moment somebody knows of that lane, and here somebody always asks.
+void stand_still(int) { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
+// Another host lets the lane go that is to record it: at each moment somebody knows of that lane, and here somebody always asks. A
+// signal makes that host stand still wherever it is.
 TEST(AWaitWithADeadline, GivesWayWhileALaneIsLetGo) {
   within(seconds(60), [&] {
     Devices all({BackendId::sim, BackendId::sim}, kPatient);
@@ -1023,24 +1027,32 @@ TEST(AWaitWithADeadline, GivesWayWhileALaneIsLetGo) {
     Stream records = std::move(*here.create_stream({}));
     Event first = std::move(*all.devices[1].primary().create_event(Event::Kind::snapshot, {})), second = std::move(*here.create_event(Event::Kind::snapshot, {}));
     Bodies bodies;
-    std::atomic<bool> begun{false};
-    for (int round = 0; round < 2000 && !testing::Test::HasFailure(); ++round) {
-      begun = false;
+    std::atomic<bool> begun{false}, go{false};
+    struct sigaction stands = {}, before = {};
+    stands.sa_handler = stand_still;
+    ASSERT_EQ(0, sigaction(SIGUSR1, &stands, &before));
+    for (int round = 0; round < 1000 && !testing::Test::HasFailure(); ++round) {
+      begun = go = false;
       EXPECT_OK(bodies.launch(all.streams[1], [&]() -> Result<void> {
         begun = true;
+        while (!go) std::this_thread::yield();
         return {};
       }));
-      for (int i = 0; i < 5 + round % 10; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
+      for (int i = 0; i < round % 10; ++i) EXPECT_OK(all.streams[1].launch(kNothing, {}, {}));
       EXPECT_OK(all.streams[1].record(first));
       EXPECT_OK(records.wait(first));
       EXPECT_OK(records.record(second));
       EXPECT_OK(all.streams[0].wait(second, milliseconds(1)));
       std::thread moves([&] { EXPECT_OK(all.streams[1].synchronize()); });
-      while (!begun) continue;
+      while (!begun) std::this_thread::yield();
+      while (all.devices[0].state()->lanes_parked != 2) EXPECT_FALSE(*all.streams[0].query());
+      for (int spin = round * 7 % 400; spin >= 0; --spin) go = true;
+      pthread_kill(moves.native_handle(), SIGUSR1);
       while (!*all.streams[0].query()) continue;
       EXPECT_OK(all.streams[0].synchronize());
       moves.join();
     }
+    sigaction(SIGUSR1, &before, nullptr);
   });
 }
 
